@@ -69,6 +69,7 @@ std::vector<Stage> tileToLLVMStages(bool boxes, bool roles) {
          passes.addNestedPass<func::FuncOp>(tile::createTileSplitSizes());
          passes.addNestedPass<func::FuncOp>(warp::createWarpFoldExpScale());
          simplify(passes);
+         passes.addNestedPass<func::FuncOp>(tile::createTileNarrowIndices());
          passes.addNestedPass<func::FuncOp>(tile::createTileInlineLoops());
          passes.addNestedPass<func::FuncOp>(warp::createWarpFoldMaxScale());
        }},

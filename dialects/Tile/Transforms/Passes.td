@@ -45,6 +45,52 @@ def TileSplitSizes : Pass<"tile-split-sizes", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect", "::weft::tile::TileDialect"];
 }
 
+def TileNarrowIndices : Pass<"tile-narrow-indices", "::mlir::func::FuncOp"> {
+  let summary = "compute what 64-bit indices share as scalars, and what differs in 32 bits";
+  let description = [{
+    A tensor of 64-bit indices is a sum of what is the same for all elements and of what differs. An address's first part moves
+    the pointer that all elements share; its second is computed in 32 bits where ranges of integers say that it fits. A comparison
+    takes the first part to its other side, as a scalar that is cut to 32 bits: beyond every element it says the same. Sums and products of addresses
+    are taken modulo 2^64, so that they may be taken apart; a bound is moved where nothing wraps.
+
+    Needs: nothing.
+
+    Rejects: nothing. Comparisons of unsigned numbers, and of numbers whose ranges are not known, are left alone.
+
+    ```mlir
+    func.func @f(%p: !tile.ptr<f32>, %n: i32) -> (tensor<64x!tile.ptr<f32>>, tensor<64xi1>) {
+      %c64 = arith.constant 64 : i64
+      %pid = tile.program_id x : i32
+      %pid64 = arith.extsi %pid : i32 to i64
+      %begin = arith.muli %pid64, %c64 : i64
+      %begins = tile.splat %begin : i64 -> tensor<64xi64>
+      %r = tile.make_range {start = 0 : i32, end = 64 : i32} : tensor<64xi32>
+      %r64 = arith.extsi %r : tensor<64xi32> to tensor<64xi64>
+      %i = arith.addi %begins, %r64 : tensor<64xi64>
+      %all = tile.splat %p : !tile.ptr<f32> -> tensor<64x!tile.ptr<f32>>
+      %a = tile.addptr %all, %i : tensor<64x!tile.ptr<f32>>, tensor<64xi64>
+      %n64 = arith.extsi %n : i32 to i64
+      %limits = tile.splat %n64 : i64 -> tensor<64xi64>
+      %c = arith.cmpi slt, %i, %limits : tensor<64xi64>
+      return %a, %c : tensor<64x!tile.ptr<f32>>, tensor<64xi1>
+    }
+    ```
+    becomes
+    ```mlir
+    %q = tile.addptr %p, %begin : !tile.ptr<f32>, i64
+    %all = tile.splat %q : !tile.ptr<f32> -> tensor<64x!tile.ptr<f32>>
+    %a = tile.addptr %all, %r : tensor<64x!tile.ptr<f32>>, tensor<64xi32>
+    %left = arith.subi %n64, %begin : i64
+    %most = arith.minsi %left, %c1073741824 : i64
+    %cut = arith.maxsi %most, %c-1073741824 : i64
+    %bound = arith.trunci %cut : i64 to i32
+    %bounds = tile.splat %bound : i32 -> tensor<64xi32>
+    %c = arith.cmpi slt, %r, %bounds : tensor<64xi32>
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::weft::tile::TileDialect"];
+}
+
 def TileInlineLoops : Pass<"tile-inline-loops", "::mlir::func::FuncOp"> {
   let summary = "put a loop's body in the place of a loop that runs at most once";
   let description = [{

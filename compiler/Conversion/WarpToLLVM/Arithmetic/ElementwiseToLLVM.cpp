@@ -11,6 +11,7 @@
 #include "compiler/Conversion/WarpToLLVM/Emitter.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/UB/IR/UBOps.h"
+#include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 
@@ -33,6 +34,56 @@ template <typename Source, typename Target> void addWithOverflow(LoweringTable &
     auto flags = static_cast<LLVM::IntegerOverflowFlags>(op.getOverflowFlags());
     return e.perRegister(op,
                          [&](ArrayRef<Value> in) -> Value { return Target::create(e.b, e.loc, in[0], in[1], flags); });
+  });
+}
+
+/// A register's value as a sum: of what the threads differ in, and of a number, in which registers differ.
+struct WithNumber {
+  Value base;
+  APInt number;
+
+  explicit WithNumber(Value value) : base(value), number(value.getType().getIntOrFloatBitWidth(), 0) {
+    auto add = value.getDefiningOp<LLVM::AddOp>();
+    if (add && matchPattern(add.getRhs(), m_ConstantInt(&number)))
+      base = add.getLhs();
+  }
+  Value plusNumber(Value sum, const APInt &more, Emitter &e) const {
+    return more.isZero() ? sum
+                         : Value(LLVM::AddOp::create(e.b, e.loc, sum,
+                                                     e.constant(IntegerAttr::get(sum.getType(), more))));
+  }
+};
+
+/// x + y as the sum of what the threads differ in, which registers share, and of a number, which addresses and
+/// comparisons have room for.
+Value sumOfParts(Value x, Value y, Emitter &e) {
+  WithNumber left(x), right(y);
+  return left.plusNumber(LLVM::AddOp::create(e.b, e.loc, left.base, right.base), left.number + right.number, e);
+}
+
+/// x times a number, likewise.
+Value productOfParts(Value x, const APInt &factor, Emitter &e) {
+  WithNumber parts(x);
+  Value by = e.constant(IntegerAttr::get(x.getType(), factor));
+  return parts.plusNumber(LLVM::MulOp::create(e.b, e.loc, parts.base, by), parts.number * factor, e);
+}
+
+LogicalResult lowerSum(arith::AddIOp op, Emitter &e) {
+  auto flags = static_cast<LLVM::IntegerOverflowFlags>(op.getOverflowFlags());
+  bool apart = flags == LLVM::IntegerOverflowFlags::none && *registerCount(op.getType()) > 1;
+  return e.perRegister(op, [&](ArrayRef<Value> in) -> Value {
+    return apart ? sumOfParts(in[0], in[1], e) : Value(LLVM::AddOp::create(e.b, e.loc, in[0], in[1], flags));
+  });
+}
+
+LogicalResult lowerProduct(arith::MulIOp op, Emitter &e) {
+  auto flags = static_cast<LLVM::IntegerOverflowFlags>(op.getOverflowFlags());
+  bool apart = flags == LLVM::IntegerOverflowFlags::none && *registerCount(op.getType()) > 1;
+  return e.perRegister(op, [&](ArrayRef<Value> in) -> Value {
+    APInt factor;
+    if (apart && matchPattern(in[1], m_ConstantInt(&factor)))
+      return productOfParts(in[0], factor, e);
+    return LLVM::MulOp::create(e.b, e.loc, in[0], in[1], flags);
   });
 }
 
@@ -135,9 +186,9 @@ LogicalResult lowerIndexCast(Operation *op, bool isSigned, Emitter &e) {
 } // namespace
 
 void addElementwiseLowerings(LoweringTable &table) {
-  addWithOverflow<arith::AddIOp, LLVM::AddOp>(table);
+  table.add<arith::AddIOp>(lowerSum);
   addWithOverflow<arith::SubIOp, LLVM::SubOp>(table);
-  addWithOverflow<arith::MulIOp, LLVM::MulOp>(table);
+  table.add<arith::MulIOp>(lowerProduct);
   addWithOverflow<arith::ShLIOp, LLVM::ShlOp>(table);
   addDirect<arith::DivSIOp, LLVM::SDivOp>(table);
   addDirect<arith::DivUIOp, LLVM::UDivOp>(table);
