@@ -8,6 +8,7 @@
 // What such a loop carries needs no registers beside what it computes, and its loads are no longer a loop's: they need
 // not be loaded ahead.
 #include "dialects/Tile/Transforms/Passes.h"
+#include "dialects/Tile/Transforms/Sums.h"
 #include "mlir/Analysis/DataFlow/IntegerRangeAnalysis.h"
 #include "mlir/Analysis/DataFlow/Utils.h"
 #include "mlir/Analysis/DataFlowFramework.h"
@@ -23,42 +24,10 @@ namespace weft::tile {
 } // namespace weft::tile
 
 using namespace mlir;
+using namespace weft::tile;
 using llvm::APInt;
 
 namespace {
-
-/// Values times numbers and a number, as integers of one width that wrap.
-struct Sum {
-  explicit Sum(unsigned width) : number(width, 0) {}
-  llvm::DenseMap<Value, APInt> terms;
-  APInt number;
-  unsigned looked = 0; ///< through how many ops; a chain of x + x has more paths than can be walked
-
-  void add(Value value, const APInt &factor);
-  bool isNumber() const {
-    return llvm::all_of(terms, [](const auto &term) { return term.second.isZero(); });
-  }
-};
-
-void Sum::add(Value value, const APInt &factor) {
-  APInt constant;
-  if (matchPattern(value, m_ConstantInt(&constant))) {
-    number += factor * constant;
-    return;
-  }
-  Operation *op = value.getDefiningOp();
-  constexpr unsigned enough = 256;
-  if (isa_and_nonnull<arith::AddIOp, arith::SubIOp>(op) && looked++ < enough) {
-    add(op->getOperand(0), factor);
-    add(op->getOperand(1), isa<arith::AddIOp>(op) ? factor : -factor);
-    return;
-  }
-  if (isa_and_nonnull<arith::MulIOp>(op) && matchPattern(op->getOperand(1), m_ConstantInt(&constant)))
-    return add(op->getOperand(0), factor * constant);
-  auto [term, isNew] = terms.try_emplace(value, factor);
-  if (!isNew)
-    term->second += factor;
-}
 
 /// How far a loop's bounds lie apart, where that is a number, at least 1 and no more than a step.
 std::optional<APInt> oneStep(scf::ForOp loop) {

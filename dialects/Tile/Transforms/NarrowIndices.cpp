@@ -10,13 +10,15 @@
 // addresses are taken modulo 2^64, so that they may be taken apart; bounds are moved where ranges say that nothing wraps.
 #include "dialects/Tile/IR/TileOps.h"
 #include "dialects/Tile/Transforms/Passes.h"
+#include "dialects/Tile/Transforms/Sums.h"
 #include "mlir/Analysis/DataFlow/IntegerRangeAnalysis.h"
 #include "mlir/Analysis/DataFlow/Utils.h"
 #include "mlir/Analysis/DataFlowFramework.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/IR/Iterators.h"
 #include "mlir/IR/Matchers.h"
-#include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "mlir/Interfaces/InferIntRangeInterface.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Transforms/Passes.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include <algorithm>
 
@@ -89,6 +91,9 @@ public:
     return known[value] = form.value_or(Form{{}, Bounds{0, 0}, value});
   }
 
+  /// Those of a value that the function had to begin with.
+  MaybeBounds boundsOf(Value value, int64_t most) const;
+
 private:
   std::optional<Form> compute(Operation *op);
   Form ofUniform(Value scalar) {
@@ -100,7 +105,6 @@ private:
   std::optional<Form> sumOf(const Form &a, const Form &b, int sign, Location loc);
   std::optional<Form> productOf(const Form &a, const Form &b, RankedTensorType type, Location loc);
   std::optional<Form> movedBy(Operation *op);
-  MaybeBounds boundsOf(Value value, int64_t most) const;
   Value widened(Value tensor, Location loc) {
     if (!elementTypeOf(tensor.getType()).isInteger(32))
       return tensor;
@@ -231,88 +235,196 @@ std::optional<Form> Forms::compute(Operation *op) {
 namespace {
 struct NarrowIndices : weft::tile::impl::TileNarrowIndicesBase<NarrowIndices> {
   void runOnOperation() override;
+  /// Narrows comparisons and pointers; whether there were any to look at.
+  bool narrowWide();
 };
 } // namespace
 
 /// A bound as 32 bits hold it: of what lies beyond every element, a number that does too. Powers of two, which leave the
 /// bound's own divisors.
+constexpr int64_t beyond = int64_t(1) << 30;
+
 static Value clamped(OpBuilder &b, Location loc, Value bound) {
-  constexpr int64_t beyond = int64_t(1) << 30;
   auto number = [&](int64_t value) { return arith::ConstantOp::create(b, loc, b.getI64IntegerAttr(value)); };
   Value inside =
       arith::MaxSIOp::create(b, loc, arith::MinSIOp::create(b, loc, bound, number(beyond)), number(-beyond));
   return arith::TruncIOp::create(b, loc, b.getI32Type(), inside);
 }
 
-/// The difference of what is uniform in x and y; null where it might wrap.
-static Value difference(OpBuilder &b, Location loc, const Form &x, const Form &y) {
-  if (!y.ofUniform)
-    return {};
-  auto number = [&](int64_t value) { return arith::ConstantOp::create(b, loc, b.getI64IntegerAttr(value)); };
-  Value left = x.uniform ? x.uniform : Value(number(0));
-  // A bound beyond what the sums can reach says as much as one just beyond it.
-  if (x.uniform && !x.ofUniform)
-    left = arith::MaxSIOp::create(b, loc, arith::MinSIOp::create(b, loc, left, number(2 * Bounds::most)),
-                                  number(-2 * Bounds::most));
-  return y.uniform ? Value(arith::SubIOp::create(b, loc, left, y.uniform)) : left;
+/// The numbers of which a scalar is the smallest, or itself.
+static void collectSmallest(Value value, SmallVectorImpl<Value> &found) {
+  constexpr size_t few = 4;
+  if (auto smaller = value.getDefiningOp<arith::MinSIOp>(); smaller && found.size() < few) {
+    collectSmallest(smaller.getLhs(), found);
+    collectSmallest(smaller.getRhs(), found);
+    return;
+  }
+  found.push_back(value);
 }
 
-/// A comparison of 64-bit numbers in 32 bits; whether it could be.
-static bool narrow(arith::CmpIOp op, Forms &forms) {
+/// How far two numbers are apart, where that is a number.
+static std::optional<int64_t> distance(Value x, Value y) {
+  Sum apart(64);
+  apart.add(x, APInt(64, 1));
+  apart.add(y, -APInt(64, 1));
+  return apart.isNumber() ? std::optional(apart.number.getSExtValue()) : std::nullopt;
+}
+
+namespace {
+/// What a bound is beyond a uniform part: the smallest of a number and of a scalar.
+struct Distance {
+  std::optional<int64_t> number;
+  Value rest; ///< i64; null where the number says all
+};
+} // namespace
+
+/// x less y, which both are uniform in their forms; none where it might wrap.
+static std::optional<Distance> difference(OpBuilder &b, Location loc, const Form &x, const Form &y, const Forms &forms) {
+  if (!y.ofUniform)
+    return std::nullopt;
+  auto number = [&](int64_t value) { return arith::ConstantOp::create(b, loc, b.getI64IntegerAttr(value)); };
+  Distance apart;
+  SmallVector<Value> smallest;
+  if (x.uniform)
+    collectSmallest(x.uniform, smallest);
+  else
+    smallest.push_back(number(0));
+  Value left;
+  bool isBounded = true;
+  for (Value each : smallest) {
+    bool isKnown = smallest.size() == 1 ? x.ofUniform.has_value() : forms.boundsOf(each, Bounds::most).has_value();
+    std::optional<int64_t> known = isKnown && y.uniform ? distance(each, y.uniform) : std::nullopt;
+    if (known) {
+      apart.number = std::min(apart.number.value_or(*known), *known);
+      continue;
+    }
+    left = left ? Value(arith::MinSIOp::create(b, loc, left, each)) : each;
+    isBounded &= isKnown;
+  }
+  if (!left)
+    return apart;
+  // A bound beyond what the sums can reach says as much as one just beyond it.
+  if (!isBounded)
+    left = arith::MaxSIOp::create(b, loc, arith::MinSIOp::create(b, loc, left, number(2 * Bounds::most)),
+                                  number(-2 * Bounds::most));
+  apart.rest = y.uniform ? Value(arith::SubIOp::create(b, loc, left, y.uniform)) : left;
+  return apart;
+}
+
+/// Whether 32 bits hold a varying part, and its difference from another of its kind with room to spare.
+static bool isSmall(const Form &form) {
+  constexpr int64_t most = int64_t(1) << 29;
+  return form.isNarrow() && within(most, form.ofVarying.lowest, form.ofVarying.highest);
+}
+
+/// A comparison of 64-bit numbers in 32 bits; null where it cannot be.
+static Value narrowed(arith::CmpIOp op, Forms &forms) {
   using Predicate = arith::CmpIPredicate;
   Predicate predicate = op.getPredicate();
   bool isSigned = llvm::is_contained(
       {Predicate::eq, Predicate::ne, Predicate::slt, Predicate::sle, Predicate::sgt, Predicate::sge}, predicate);
   if (!isSigned)
-    return false;
+    return {};
   Form x = forms.of(op.getLhs()), y = forms.of(op.getRhs());
-  constexpr int64_t most = int64_t(1) << 29; // so that the difference of two is less than what a bound is clamped to
-  auto isSmall = [&](const Form &form) {
-    return form.isNarrow() && within(most, form.ofVarying.lowest, form.ofVarying.highest);
-  };
   if ((!x.varying && !y.varying) || !isSmall(x) || !isSmall(y))
-    return false;
+    return {};
   OpBuilder b(op);
   Location loc = op.getLoc();
   auto type = cast<RankedTensorType>(op.getLhs().getType()).clone(b.getI32Type());
-  Value left = x.varying, right = y.varying;
-  if (x.uniform != y.uniform) {
-    Value bound = left ? difference(b, loc, y, x) : difference(b, loc, x, y);
-    if (!bound)
-      return false;
-    Value all = SplatOp::create(b, loc, type, clamped(b, loc, bound));
-    if (!left)
-      left = all;
-    else
-      right = right ? Value(arith::AddIOp::create(b, loc, right, all)) : all;
-  }
-  auto orZero = [&](Value value) -> Value {
-    return value ? value : arith::ConstantOp::create(b, loc, DenseElementsAttr::get(cast<ShapedType>(type), APInt(32, 0)));
+  auto constant = [&](int64_t number) -> Value {
+    APInt value(32, static_cast<uint32_t>(std::clamp(number, -beyond, beyond)));
+    return arith::ConstantOp::create(b, loc, DenseElementsAttr::get(cast<ShapedType>(type), value));
   };
-  op.replaceAllUsesWith(arith::CmpIOp::create(b, loc, predicate, orZero(left), orZero(right)).getResult());
-  op.erase();
-  return true;
+  Value left = x.varying ? x.varying : Value();
+  if (x.uniform == y.uniform)
+    return arith::CmpIOp::create(b, loc, predicate, left ? left : constant(0), y.varying ? y.varying : constant(0));
+  std::optional<Distance> apart = left ? difference(b, loc, y, x, forms) : difference(b, loc, x, y, forms);
+  bool isBelow = left && !y.varying && (predicate == Predicate::slt || predicate == Predicate::sle);
+  // What is less than the smallest of two is less than both.
+  if (!apart || (apart->number && apart->rest && !isBelow))
+    return {};
+  auto compareWith = [&](Value bound) -> Value {
+    if (!left)
+      return arith::CmpIOp::create(b, loc, predicate, bound, y.varying);
+    Value right = y.varying ? Value(arith::AddIOp::create(b, loc, y.varying, bound)) : bound;
+    return arith::CmpIOp::create(b, loc, predicate, left, right);
+  };
+  Value all;
+  if (apart->number)
+    all = compareWith(constant(*apart->number));
+  if (apart->rest) {
+    Value rest = compareWith(SplatOp::create(b, loc, type, clamped(b, loc, apart->rest)));
+    all = all ? Value(arith::AndIOp::create(b, loc, all, rest)) : rest;
+  }
+  return all;
 }
 
-/// Pointers at 64-bit distances from one: what is uniform moves that one.
-static void narrow(AddPtrOp op, Forms &forms) {
-  auto base = op.getPtr().getDefiningOp<SplatOp>();
+/// The pointers `value`, made where `op` is, with the one that all of them are counted from moved; null where there is none
+/// that nothing else is counted from, or where it is counted from outside of a loop that `op` is in.
+static Value movedFrom(Value value, Value distance, Operation *op, OpBuilder &b) {
+  Operation *made = value.getDefiningOp();
+  if (auto splat = dyn_cast_or_null<SplatOp>(made))
+    return SplatOp::create(b, op->getLoc(), splat.getType(),
+                           AddPtrOp::create(b, op->getLoc(), splat.getSource(), distance).getResult());
+  if (!isa_and_nonnull<AddPtrOp, BroadcastOp, ExpandDimsOp>(made) || !made->hasOneUse() ||
+      made->getBlock() != op->getBlock())
+    return {};
+  Value moved = movedFrom(made->getOperand(0), distance, op, b);
+  if (!moved)
+    return {};
+  Operation *copy = b.clone(*made);
+  copy->setOperand(0, moved);
+  return copy->getResult(0);
+}
+
+/// Pointers at 64-bit distances, with what is uniform of them added once; null where nothing is gained.
+static Value narrowed(AddPtrOp op, Forms &forms) {
   Form form = forms.of(op.getOffset());
-  if (form.uniform ? !base : form.varying == op.getOffset())
-    return;
   OpBuilder b(op);
-  Location loc = op.getLoc();
   Value pointers = op.getPtr();
   if (form.uniform)
-    pointers =
-        SplatOp::create(b, loc, pointers.getType(), AddPtrOp::create(b, loc, base.getSource(), form.uniform).getResult());
-  if (form.varying) {
-    auto moved = AddPtrOp::create(b, loc, pointers, form.varying);
-    moved->setDiscardableAttrs(op->getDiscardableAttrDictionary());
-    pointers = moved;
+    pointers = movedFrom(pointers, form.uniform, op, b);
+  else if (form.varying == op.getOffset())
+    return {};
+  if (!pointers || !form.varying)
+    return pointers;
+  auto moved = AddPtrOp::create(b, op.getLoc(), pointers, form.varying);
+  moved->setDiscardableAttrs(op->getDiscardableAttrDictionary());
+  return moved;
+}
+
+/// Between which bounds a value lies by what computes it, as far as a few ops say.
+static ConstantIntRanges rangeOf(Value value, unsigned depth = 8) {
+  APInt constant;
+  if (matchPattern(value, m_ConstantInt(&constant)))
+    return ConstantIntRanges::constant(constant);
+  ConstantIntRanges range = ConstantIntRanges::maxRange(ConstantIntRanges::getStorageBitwidth(value.getType()));
+  auto infers = value.getDefiningOp<InferIntRangeInterface>();
+  if (!infers || depth == 0)
+    return range;
+  SmallVector<ConstantIntRanges> ranges;
+  for (Value operand : infers->getOperands()) {
+    if (!getElementTypeOrSelf(operand.getType()).isIntOrIndex())
+      return range;
+    ranges.push_back(rangeOf(operand, depth - 1));
   }
-  op.replaceAllUsesWith(pointers);
-  op.erase();
+  infers.inferResultRanges(ranges, [&](Value result, const ConstantIntRanges &inferred) {
+    if (result == value)
+      range = inferred;
+  });
+  return range;
+}
+
+/// A mask of ones or zeros, where ranges decide a comparison for every element; else null.
+static Value decided(arith::CmpIOp op) {
+  APInt constant;
+  if (!matchPattern(op.getRhs(), m_ConstantInt(&constant)) && !matchPattern(op.getLhs(), m_ConstantInt(&constant)))
+    return {};
+  std::optional<APInt> truth = rangeOf(op.getResult()).getConstantValue();
+  if (!truth)
+    return {};
+  OpBuilder b(op);
+  return arith::ConstantOp::create(b, op.getLoc(), DenseElementsAttr::get(cast<ShapedType>(op.getType()), *truth));
 }
 
 static bool isOfWideIndices(Value value) {
@@ -320,7 +432,16 @@ static bool isOfWideIndices(Value value) {
   return tensor && tensor.getElementType().isInteger(64);
 }
 
-void NarrowIndices::runOnOperation() {
+/// Puts a value in the place of an op's result; whether there is one.
+static bool replaceBy(Value value, Operation *op) {
+  if (!value)
+    return false;
+  op->getResult(0).replaceAllUsesWith(value);
+  op->erase();
+  return true;
+}
+
+bool NarrowIndices::narrowWide() {
   SmallVector<arith::CmpIOp> comparisons;
   SmallVector<AddPtrOp> pointers;
   getOperation().walk([&](Operation *op) {
@@ -330,20 +451,35 @@ void NarrowIndices::runOnOperation() {
       pointers.push_back(pointer);
   });
   if (comparisons.empty() && pointers.empty())
-    return markAllAnalysesPreserved();
+    return false;
   DataFlowSolver solver;
   dataflow::loadBaselineAnalyses(solver);
   solver.load<dataflow::IntegerRangeAnalysis>();
-  if (failed(solver.initializeAndRun(getOperation())))
-    return signalPassFailure();
+  if (failed(solver.initializeAndRun(getOperation()))) {
+    signalPassFailure();
+    return false;
+  }
   Forms forms(solver, &getContext());
   for (arith::CmpIOp op : comparisons)
-    narrow(op, forms);
+    replaceBy(narrowed(op, forms), op);
   for (AddPtrOp op : pointers)
-    narrow(op, forms);
-  // What was computed for a form that nothing took, and the indices themselves.
-  getOperation().walk<WalkOrder::PostOrder, ReverseIterator>([](Operation *op) {
-    if (isOpTriviallyDead(op))
-      op->erase();
+    replaceBy(narrowed(op, forms), op);
+  return true;
+}
+
+void NarrowIndices::runOnOperation() {
+  bool changed = narrowWide();
+  getOperation().walk([&](arith::CmpIOp op) {
+    if (isa<RankedTensorType>(op.getType()))
+      changed |= replaceBy(decided(op), op);
   });
+  if (!changed)
+    return markAllAnalysesPreserved();
+  // What was computed for a form that nothing took, masks that are all ones, and what a loop computes anew.
+  OpPassManager simplify(func::FuncOp::getOperationName());
+  simplify.addPass(createCanonicalizerPass());
+  simplify.addPass(createCSEPass());
+  simplify.addPass(createLoopInvariantCodeMotionPass());
+  if (failed(runPipeline(simplify, getOperation())))
+    signalPassFailure();
 }

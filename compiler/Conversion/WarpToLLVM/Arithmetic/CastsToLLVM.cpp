@@ -2,6 +2,7 @@
 // Casts of arith. f32 to f16 and bf16 goes by pairs of registers, `cvt.rn.f16x2.f32` (PTX ISA 9.7.9.21).
 
 #include "compiler/Conversion/WarpToLLVM/Arithmetic/Casts.h"
+#include "compiler/Conversion/WarpToLLVM/Arithmetic/WithNumber.h"
 #include "dialects/Tile/IR/TileOps.h"
 #include "dialects/Warp/IR/WarpOps.h"
 #include "dialects/Warp/Layout/ScratchLayout.h"
@@ -37,6 +38,18 @@ template <typename Source, typename Target> void addCast(LoweringTable &table) {
   table.add<Source>([](Source op, Emitter &e) {
     Type type = registerType(op.getType());
     return e.perRegister(op, [&](ArrayRef<Value> in) -> Value { return Target::create(e.b, e.loc, type, in[0]); });
+  });
+}
+
+/// An integer in more bits: that of what the threads differ in, and a number.
+LogicalResult lowerSignExtension(arith::ExtSIOp op, Emitter &e) {
+  Type type = registerType(op.getType());
+  return e.perRegister(op, [&](ArrayRef<Value> in) -> Value {
+    WithNumber parts(in[0]);
+    if (parts.wraps)
+      return LLVM::SExtOp::create(e.b, e.loc, type, in[0]);
+    Value base = LLVM::SExtOp::create(e.b, e.loc, type, parts.base);
+    return WithNumber::plus(base, parts.number.sext(type.getIntOrFloatBitWidth()), e);
   });
 }
 
@@ -216,7 +229,7 @@ LogicalResult lowerBitcast(arith::BitcastOp op, Emitter &e) {
 
 void addCastLowerings(LoweringTable &table) {
   addCast<arith::ExtUIOp, LLVM::ZExtOp>(table);
-  addCast<arith::ExtSIOp, LLVM::SExtOp>(table);
+  table.add<arith::ExtSIOp>(lowerSignExtension);
   addCast<arith::TruncIOp, LLVM::TruncOp>(table);
   table.add<arith::SIToFPOp>(lowerIntegerToFloat<arith::SIToFPOp, LLVM::SIToFPOp, true>);
   table.add<arith::UIToFPOp>(lowerIntegerToFloat<arith::UIToFPOp, LLVM::UIToFPOp, false>);

@@ -8,6 +8,7 @@
 // Division of f32 is `div.full` (at most 2 ulp), as in Triton. Products and sums are contracted to fma by the back end.
 
 #include "compiler/Conversion/WarpToLLVM/Arithmetic/Casts.h"
+#include "compiler/Conversion/WarpToLLVM/Arithmetic/WithNumber.h"
 #include "compiler/Conversion/WarpToLLVM/Emitter.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/UB/IR/UBOps.h"
@@ -37,35 +38,18 @@ template <typename Source, typename Target> void addWithOverflow(LoweringTable &
   });
 }
 
-/// A register's value as a sum: of what the threads differ in, and of a number, in which registers differ.
-struct WithNumber {
-  Value base;
-  APInt number;
-
-  explicit WithNumber(Value value) : base(value), number(value.getType().getIntOrFloatBitWidth(), 0) {
-    auto add = value.getDefiningOp<LLVM::AddOp>();
-    if (add && matchPattern(add.getRhs(), m_ConstantInt(&number)))
-      base = add.getLhs();
-  }
-  Value plusNumber(Value sum, const APInt &more, Emitter &e) const {
-    return more.isZero() ? sum
-                         : Value(LLVM::AddOp::create(e.b, e.loc, sum,
-                                                     e.constant(IntegerAttr::get(sum.getType(), more))));
-  }
-};
-
-/// x + y as the sum of what the threads differ in, which registers share, and of a number, which addresses and
-/// comparisons have room for.
+/// x + y as the sum of what the threads differ in, which registers share, and of a number.
 Value sumOfParts(Value x, Value y, Emitter &e) {
   WithNumber left(x), right(y);
-  return left.plusNumber(LLVM::AddOp::create(e.b, e.loc, left.base, right.base), left.number + right.number, e);
+  Value bases = LLVM::AddOp::create(e.b, e.loc, left.base, right.base);
+  return WithNumber::plus(bases, left.number + right.number, e);
 }
 
 /// x times a number, likewise.
 Value productOfParts(Value x, const APInt &factor, Emitter &e) {
   WithNumber parts(x);
   Value by = e.constant(IntegerAttr::get(x.getType(), factor));
-  return parts.plusNumber(LLVM::MulOp::create(e.b, e.loc, parts.base, by), parts.number * factor, e);
+  return WithNumber::plus(LLVM::MulOp::create(e.b, e.loc, parts.base, by), parts.number * factor, e);
 }
 
 LogicalResult lowerSum(arith::AddIOp op, Emitter &e) {
