@@ -5,6 +5,11 @@
 
 #include "compiler/Target/NVPTX/Optimise.h"
 #include "llvm/Analysis/CGSCCPassManager.h"
+#include "llvm/Analysis/LoopInfo.h"
+#include "llvm/IR/Dominators.h"
+#include "llvm/IR/InlineAsm.h"
+#include "llvm/IR/Instructions.h"
+#include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/Module.h"
 #include "llvm/Passes/PassBuilder.h"
 #include "llvm/Target/TargetMachine.h"
@@ -16,6 +21,42 @@
 #include "llvm/Transforms/Scalar/SimplifyCFG.h"
 
 namespace weft {
+
+/// Whether a loop has matrix products: these leave few registers for anything else.
+static bool hasProducts(const llvm::Loop &loop) {
+  for (llvm::BasicBlock *block : loop.blocks())
+    for (llvm::Instruction &instruction : *block) {
+      auto *call = llvm::dyn_cast<llvm::CallInst>(&instruction);
+      auto *code = call ? llvm::dyn_cast<llvm::InlineAsm>(call->getCalledOperand()) : nullptr;
+      if (code ? code->getAsmString().contains("mma") : call && llvm::isa<llvm::IntrinsicInst>(call) &&
+                                                             call->getCalledFunction()->getName().contains(".mma."))
+        return true;
+    }
+  return false;
+}
+
+/// Keeps the addresses whole that a loop counts up from. The back end's LoopStrengthReduce takes them apart otherwise and adds
+/// what they share in each iteration, which saves registers before the loop alone. Where there are many, or products, their
+/// registers count for more.
+static void keepAddressesWhole(llvm::Function &function) {
+  constexpr int few = 8;
+  if (function.isDeclaration())
+    return;
+  llvm::DominatorTree dominators(function);
+  llvm::LoopInfo loops(dominators);
+  for (llvm::Loop *loop : loops.getLoopsInPreorder()) {
+    llvm::BasicBlock *entering = loop->getLoopPredecessor();
+    auto addresses = llvm::make_filter_range(loop->getHeader()->phis(),
+                                             [](llvm::PHINode &phi) { return phi.getType()->isPointerTy(); });
+    if (!entering || std::distance(addresses.begin(), addresses.end()) > few || hasProducts(*loop))
+      continue;
+    for (llvm::PHINode &phi : addresses) {
+      llvm::Value *start = phi.getIncomingValueForBlock(entering);
+      phi.setIncomingValueForBlock(entering,
+                                   new llvm::FreezeInst(start, "", entering->getTerminator()->getIterator()));
+    }
+  }
+}
 
 void optimise(llvm::Module &module, llvm::TargetMachine &machine) {
   llvm::LoopAnalysisManager loops;
@@ -40,6 +81,8 @@ void optimise(llvm::Module &module, llvm::TargetMachine &machine) {
   llvm::ModulePassManager all;
   all.addPass(llvm::createModuleToFunctionPassAdaptor(std::move(passes)));
   all.run(module, modules);
+  for (llvm::Function &function : module)
+    keepAddressesWhole(function);
 }
 
 } // namespace weft
