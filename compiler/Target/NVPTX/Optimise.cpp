@@ -28,8 +28,8 @@ static bool hasProducts(const llvm::Loop &loop) {
     for (llvm::Instruction &instruction : *block) {
       auto *call = llvm::dyn_cast<llvm::CallInst>(&instruction);
       auto *code = call ? llvm::dyn_cast<llvm::InlineAsm>(call->getCalledOperand()) : nullptr;
-      if (code ? code->getAsmString().contains("mma") : call && llvm::isa<llvm::IntrinsicInst>(call) &&
-                                                             call->getCalledFunction()->getName().contains(".mma."))
+      if (code ? code->getAsmString().contains("mma")
+               : call && llvm::isa<llvm::IntrinsicInst>(call) && call->getCalledFunction()->getName().contains(".mma."))
         return true;
     }
   return false;
@@ -52,8 +52,7 @@ static void keepAddressesWhole(llvm::Function &function) {
       continue;
     for (llvm::PHINode &phi : addresses) {
       llvm::Value *start = phi.getIncomingValueForBlock(entering);
-      phi.setIncomingValueForBlock(entering,
-                                   new llvm::FreezeInst(start, "", entering->getTerminator()->getIterator()));
+      phi.setIncomingValueForBlock(entering, new llvm::FreezeInst(start, "", entering->getTerminator()->getIterator()));
     }
   }
 }

@@ -80,9 +80,10 @@ def TileNarrowIndices : Pass<"tile-narrow-indices", "::mlir::func::FuncOp"> {
     %q = tile.addptr %p, %begin : !tile.ptr<f32>, i64
     %all = tile.splat %q : !tile.ptr<f32> -> tensor<64x!tile.ptr<f32>>
     %a = tile.addptr %all, %r : tensor<64x!tile.ptr<f32>>, tensor<64xi32>
+    %n64 = arith.extsi %n : i32 to i64
     %left = arith.subi %n64, %begin : i64
-    %most = arith.minsi %left, %c1073741824 : i64
-    %cut = arith.maxsi %most, %c-1073741824 : i64
+    %most = arith.minsi %left, %high : i64
+    %cut = arith.maxsi %most, %low : i64
     %bound = arith.trunci %cut : i64 to i32
     %bounds = tile.splat %bound : i32 -> tensor<64xi32>
     %c = arith.cmpi slt, %r, %bounds : tensor<64xi32>

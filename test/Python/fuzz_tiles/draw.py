@@ -126,12 +126,45 @@ class Draw:
             forms.append(f"(e * 3 + 1) % {size}")
         if len(shape) == 2:
             forms += [f"i1 * {shape[0]} + i0", f"i0 * {shape[1]} + ({shape[1] - 1} - i1)"]
-        return self.pick(forms)
+        return self.wide_order(size) if self.chance(0.2) else self.pick(forms)
+
+    def wide_order(self, size: int) -> str:
+        """In 64 bits, counted from where a program begins, w is e: that cancels."""
+        far = self.pick((size, 1000000007, 1 << 40))
+        return self.pick(
+            (
+                f"(p * {far} + w) - p * {far}",
+                f"(w + p * {far}) * 3 - p * {3 * far} - w * 2",
+                f"{size - 1} - (w - p + p)",
+                f"(w + {far}) % {far}",
+            )
+        )
 
     def mask(self, size: int) -> str:
         c = self.number(0, size)
+        if self.chance(0.3):
+            return self.wide_mask(size, c)
         return self.pick(
             (f"e < {c}", f"e >= {c}", "e % 3 != 1", f"(e < {c}) | (e > n)", f"e < n * {max(1, size // 4)}")
+        )
+
+    def wide_mask(self, size: int, c: int) -> str:
+        """As kernels mask that count in 64 bits: the same on both sides, the smaller of two bounds, the ends of 64
+        bits.
+        """
+        ends = (1 << 62, -(1 << 62), (1 << 63) - 1, 1 - (1 << 63), 1 << 31, -(1 << 31))
+        far = self.pick((size, 1000000007, 1 << 40))
+        sign = self.pick(("<", "<=", ">", ">=", "==", "!="))
+        return self.pick(
+            (
+                f"p * {far} + w {sign} p * {far} + {c}",
+                f"w + p {sign} m * {max(1, size // 4)}",
+                f"m * {max(1, size // 4)} {sign} w - p * {size}",
+                f"p * {far} + w < minimum(p * {far} + {c}, m * {far})",
+                f"w * {self.pick((3, -2, 1 << 33))} {sign} {c} + p",
+                f"(p * {far} + w) * 5 {sign} p * {5 * far} + w * 4 + {c}",
+                f"w + p {sign} {self.pick(ends)} + m * 0",
+            )
         )
 
     def store(self) -> None:

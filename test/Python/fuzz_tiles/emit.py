@@ -118,9 +118,12 @@ def _access(program: Program, s: Op) -> str:
 
 
 def spelled(formula: str, shape: tuple[int, ...]) -> str:
-    """A formula of e, i0 ... in the language."""
+    """A formula of e, i0 ... in the language; w, p and m are e, the program's
+    number and n in 64 bits."""
+    formula = re.sub(r"\bp\b", "pid.to(wl.int64)", formula).replace("minimum", "wl.minimum")
+    formula = re.sub(r"\bm\b", "(n + pid * 0).to(wl.int64)", formula)
     if not shape:
-        return re.sub(r"\be\b", "0", formula)
+        return re.sub(r"\be\b", "0", re.sub(r"\bw\b", "(n * 0).to(wl.int64)", formula))
     coordinates = []
     for axis, extent in enumerate(shape):
         marks = ", ".join(":" if d == axis else "None" for d in range(len(shape)))
@@ -130,5 +133,7 @@ def spelled(formula: str, shape: tuple[int, ...]) -> str:
     for axis in range(len(shape) - 2, -1, -1):
         strides[axis] = strides[axis + 1] * shape[axis + 1]
     element = "(" + " + ".join(f"{c} * {s}" for c, s in zip(coordinates, strides, strict=True)) + ")"
+    wide = re.sub(r"wl\.(arange|zeros)(\([^)]*\))", r"wl.\1\2.to(wl.int64)", element)
+    formula = re.sub(r"\bw\b", lambda found: wide, formula)
     formula = re.sub(r"\bi(\d)\b", lambda found: coordinates[int(found[1])], formula)
     return re.sub(r"\be\b", lambda found: element, formula)

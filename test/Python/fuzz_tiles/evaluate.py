@@ -97,7 +97,8 @@ class Machine:
     def formula(self, text: str, shape: tuple[int, ...]) -> np.ndarray:
         e = np.arange(int(np.prod(shape))).reshape(shape)
         names = {f"i{axis}": np.indices(shape)[axis] for axis in range(len(shape))} if shape else {}
-        return np.broadcast_to(eval(text, {"e": e, "n": self.program.n, **names, **self.counters}), shape)
+        wide = {"w": e, "p": int(self.pid), "m": int(self.program.n), "minimum": np.minimum}
+        return np.broadcast_to(eval(text, {"e": e, "n": self.program.n, **wide, **names, **self.counters}), shape)
 
     def access(self, s: Op) -> None:
         buffer = next(b for b in self.program.buffers if b.name == s.attrs[0])

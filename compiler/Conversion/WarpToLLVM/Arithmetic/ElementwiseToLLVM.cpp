@@ -29,20 +29,12 @@ template <typename Source, typename Target> void addDirect(LoweringTable &table)
   });
 }
 
-/// As `addDirect`, for integer ops that may promise not to overflow.
-template <typename Source, typename Target> void addWithOverflow(LoweringTable &table) {
-  table.add<Source>([](Source op, Emitter &e) {
-    auto flags = static_cast<LLVM::IntegerOverflowFlags>(op.getOverflowFlags());
-    return e.perRegister(op,
-                         [&](ArrayRef<Value> in) -> Value { return Target::create(e.b, e.loc, in[0], in[1], flags); });
-  });
-}
-
-/// x + y as the sum of what the threads differ in, which registers share, and of a number.
-Value sumOfParts(Value x, Value y, Emitter &e) {
+/// x + y, or x - y, as the sum of what the threads differ in, which registers share, and of a number.
+template <typename Target> Value sumOfParts(Value x, Value y, Emitter &e) {
+  constexpr bool adds = std::is_same_v<Target, LLVM::AddOp>;
   WithNumber left(x), right(y);
-  Value bases = LLVM::AddOp::create(e.b, e.loc, left.base, right.base);
-  return WithNumber::plus(bases, left.number + right.number, e);
+  Value bases = Target::create(e.b, e.loc, left.base, right.base);
+  return WithNumber::plus(bases, adds ? left.number + right.number : left.number - right.number, e);
 }
 
 /// x times a number, likewise.
@@ -52,22 +44,36 @@ Value productOfParts(Value x, const APInt &factor, Emitter &e) {
   return WithNumber::plus(LLVM::MulOp::create(e.b, e.loc, parts.base, by), parts.number * factor, e);
 }
 
-LogicalResult lowerSum(arith::AddIOp op, Emitter &e) {
+/// Whether an op's registers may be taken apart: where it promises nothing of the whole, and there are several.
+template <typename Op> bool mayTakeApart(Op op) {
+  return op.getOverflowFlags() == arith::IntegerOverflowFlags::none && *registerCount(op.getType()) > 1;
+}
+
+template <typename Source, typename Target> LogicalResult lowerSum(Source op, Emitter &e) {
   auto flags = static_cast<LLVM::IntegerOverflowFlags>(op.getOverflowFlags());
-  bool apart = flags == LLVM::IntegerOverflowFlags::none && *registerCount(op.getType()) > 1;
   return e.perRegister(op, [&](ArrayRef<Value> in) -> Value {
-    return apart ? sumOfParts(in[0], in[1], e) : Value(LLVM::AddOp::create(e.b, e.loc, in[0], in[1], flags));
+    return mayTakeApart(op) ? sumOfParts<Target>(in[0], in[1], e)
+                            : Value(Target::create(e.b, e.loc, in[0], in[1], flags));
   });
 }
 
 LogicalResult lowerProduct(arith::MulIOp op, Emitter &e) {
   auto flags = static_cast<LLVM::IntegerOverflowFlags>(op.getOverflowFlags());
-  bool apart = flags == LLVM::IntegerOverflowFlags::none && *registerCount(op.getType()) > 1;
   return e.perRegister(op, [&](ArrayRef<Value> in) -> Value {
     APInt factor;
-    if (apart && matchPattern(in[1], m_ConstantInt(&factor)))
+    if (mayTakeApart(op) && matchPattern(in[1], m_ConstantInt(&factor)))
       return productOfParts(in[0], factor, e);
     return LLVM::MulOp::create(e.b, e.loc, in[0], in[1], flags);
+  });
+}
+
+LogicalResult lowerShift(arith::ShLIOp op, Emitter &e) {
+  auto flags = static_cast<LLVM::IntegerOverflowFlags>(op.getOverflowFlags());
+  return e.perRegister(op, [&](ArrayRef<Value> in) -> Value {
+    APInt distance;
+    if (mayTakeApart(op) && matchPattern(in[1], m_ConstantInt(&distance)) && distance.ult(distance.getBitWidth()))
+      return productOfParts(in[0], APInt::getOneBitSet(distance.getBitWidth(), distance.getZExtValue()), e);
+    return LLVM::ShlOp::create(e.b, e.loc, in[0], in[1], flags);
   });
 }
 
@@ -170,10 +176,10 @@ LogicalResult lowerIndexCast(Operation *op, bool isSigned, Emitter &e) {
 } // namespace
 
 void addElementwiseLowerings(LoweringTable &table) {
-  table.add<arith::AddIOp>(lowerSum);
-  addWithOverflow<arith::SubIOp, LLVM::SubOp>(table);
+  table.add<arith::AddIOp>(lowerSum<arith::AddIOp, LLVM::AddOp>);
+  table.add<arith::SubIOp>(lowerSum<arith::SubIOp, LLVM::SubOp>);
   table.add<arith::MulIOp>(lowerProduct);
-  addWithOverflow<arith::ShLIOp, LLVM::ShlOp>(table);
+  table.add<arith::ShLIOp>(lowerShift);
   addDirect<arith::DivSIOp, LLVM::SDivOp>(table);
   addDirect<arith::DivUIOp, LLVM::UDivOp>(table);
   addDirect<arith::RemSIOp, LLVM::SRemOp>(table);

@@ -1,0 +1,63 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// RUN: weft-opt --convert-warp-to-llvm --split-input-file %s | FileCheck %s
+
+#pair = #warp.layout<[64], register = [[32]], lane = [[1], [2], [4], [8], [16]], warp = []>
+
+// Registers of an index differ by a number. Sums, differences, products and shifts compute the rest once, and add a number.
+// CHECK-LABEL: llvm.func @numbers
+// CHECK-SAME:  (%{{.*}}: !llvm.ptr<1>, %[[S:.*]]: i32)
+// CHECK:       %[[LANE:.*]] = nvvm.read.ptx.sreg.tid.x
+// CHECK-DAG:   %[[N32:.*]] = llvm.mlir.constant(32 : i32)
+// CHECK-DAG:   %[[N96:.*]] = llvm.mlir.constant(96 : i32)
+// CHECK-DAG:   %[[N384:.*]] = llvm.mlir.constant(384 : i32)
+// CHECK-DAG:   %[[MINUS:.*]] = llvm.mlir.constant(-384 : i32)
+// CHECK:       %[[BASE:.*]] = llvm.add %[[LANE]], %[[S]] : i32
+// CHECK:       %[[SUM:.*]] = llvm.add %[[LANE]], %[[S]] : i32
+// CHECK:       llvm.add %[[SUM]], %[[N32]] : i32
+// CHECK:       %[[TIMES:.*]] = llvm.mul %[[SUM]], %{{.*}} : i32
+// CHECK:       llvm.add %[[TIMES]], %[[N96]] : i32
+// CHECK:       %[[SHIFTED:.*]] = llvm.mul %[[TIMES]], %{{.*}} : i32
+// CHECK:       llvm.add %[[SHIFTED]], %[[N384]] : i32
+// CHECK:       %[[LEFT:.*]] = llvm.sub %[[S]], %[[SHIFTED]] : i32
+// CHECK:       llvm.add %[[LEFT]], %[[MINUS]] : i32
+// CHECK-NOT:   llvm.shl
+module attributes {warp.target = "sm_80"} {
+  func.func @numbers(%x: !tile.ptr<i32>, %s: i32) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 1, stages = 1>} {
+    %r = tile.make_range {start = 0 : i32, end = 64 : i32} : tensor<64xi32, #pair>
+    %sp = tile.splat %s : i32 -> tensor<64xi32, #pair>
+    %three = arith.constant dense<3> : tensor<64xi32, #pair>
+    %two = arith.constant dense<2> : tensor<64xi32, #pair>
+    %sum = arith.addi %r, %sp : tensor<64xi32, #pair>
+    %times = arith.muli %sum, %three : tensor<64xi32, #pair>
+    %shifted = arith.shli %times, %two : tensor<64xi32, #pair>
+    %left = arith.subi %sp, %shifted : tensor<64xi32, #pair>
+    %b = tile.splat %x : !tile.ptr<i32> -> tensor<64x!tile.ptr<i32>, #pair>
+    %p = tile.addptr %b, %r : tensor<64x!tile.ptr<i32>, #pair>, tensor<64xi32, #pair>
+    tile.store %p, %left : tensor<64x!tile.ptr<i32>, #pair>
+    return
+  }
+}
+
+// -----
+
+#pair = #warp.layout<[64], register = [[32]], lane = [[1], [2], [4], [8], [16]], warp = []>
+
+// An extension takes the number along; what is promised not to overflow stays as it is.
+// CHECK-LABEL: llvm.func @wide
+// CHECK:       %[[LANE:.*]] = nvvm.read.ptx.sreg.tid.x
+// CHECK-COUNT-2: %[[WIDE:.*]] = llvm.sext %[[LANE]] : i32 to i64
+// CHECK:       llvm.add %[[WIDE]], %{{.*}} : i64
+// CHECK:       llvm.mul %{{.*}}, %{{.*}} overflow<nsw> : i64
+// CHECK:       llvm.mul %{{.*}}, %{{.*}} overflow<nsw> : i64
+module attributes {warp.target = "sm_80"} {
+  func.func @wide(%x: !tile.ptr<i64>) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 1, stages = 1>} {
+    %r = tile.make_range {start = 0 : i32, end = 64 : i32} : tensor<64xi32, #pair>
+    %w = arith.extsi %r : tensor<64xi32, #pair> to tensor<64xi64, #pair>
+    %three = arith.constant dense<3> : tensor<64xi64, #pair>
+    %times = arith.muli %w, %three overflow<nsw> : tensor<64xi64, #pair>
+    %b = tile.splat %x : !tile.ptr<i64> -> tensor<64x!tile.ptr<i64>, #pair>
+    %p = tile.addptr %b, %r : tensor<64x!tile.ptr<i64>, #pair>, tensor<64xi32, #pair>
+    tile.store %p, %times : tensor<64x!tile.ptr<i64>, #pair>
+    return
+  }
+}
