@@ -83,7 +83,7 @@ def TileNarrowIndices : Pass<"tile-narrow-indices", "::mlir::func::FuncOp"> {
     %n64 = arith.extsi %n : i32 to i64
     %left = arith.subi %n64, %begin : i64
     %most = arith.minsi %left, %high : i64
-    %cut = arith.maxsi %most, %low : i64
+    %cut = arith.maxsi %most, ... : i64
     %bound = arith.trunci %cut : i64 to i32
     %bounds = tile.splat %bound : i32 -> tensor<64xi32>
     %c = arith.cmpi slt, %r, %bounds : tensor<64xi32>
