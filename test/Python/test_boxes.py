@@ -40,7 +40,24 @@ def boxed(kernel, text, warps, stages):
     )
 
 
-def boxed_matmul(order="nn", tile=(64, 64, 32), stages=3, warps=4, b=16):
+@weft.jit
+def wide_matmul(
+    a, b, c, M, N, K, sam, sak, sbk, sbn, scm,
+    BM: wl.constexpr, BN: wl.constexpr, BK: wl.constexpr, EXACT: wl.constexpr,
+):  # fmt: skip
+    m = wl.program_id(0).to(wl.int64) * BM + wl.arange(0, BM)
+    n = wl.program_id(1).to(wl.int64) * BN + wl.arange(0, BN)
+    acc = wl.zeros((BM, BN), dtype=wl.float32)
+    for start in range(0, K, BK):
+        k = start.to(wl.int64) + wl.arange(0, BK)
+        mask_a, mask_b = (m[:, None] < M) & (k[None, :] < K), (k[:, None] < K) & (n[None, :] < N)
+        a_tile = wl.load(a + m[:, None] * sam + k[None, :] * sak, mask=mask_a, other=0.0)
+        b_tile = wl.load(b + k[:, None] * sbk + n[None, :] * sbn, mask=mask_b, other=0.0)
+        acc = wl.dot(a_tile, b_tile, acc)
+    wl.store(c + m[:, None] * scm + n[None, :], acc, mask=(m[:, None] < M) & (n[None, :] < N))
+
+
+def boxed_matmul(order="nn", tile=(64, 64, 32), stages=3, warps=4, b=16, kernel=matmul):
     unit = {"n": ("sam:i32:16", "sak=1"), "t": ("sam=1", "sak:i32:16")}[order[0]]
     other = {"n": ("sbk:i32:16", "sbn=1"), "t": ("sbk=1", "sbn:i32:16")}[order[1]]
     BM, BN, BK = tile
@@ -48,13 +65,21 @@ def boxed_matmul(order="nn", tile=(64, 64, 32), stages=3, warps=4, b=16):
         f"a:*bf16:16, b:*bf16:{b}, c:*fp32:16, M:i32:16, N:i32:16, K:i32:16, {', '.join(unit + other)}, "
         f"scm:i32:16, BM={BM}, BN={BN}, BK={BK}, EXACT=False"
     )
-    return boxed(matmul, text, warps, stages)
+    return boxed(kernel, text, warps, stages)
 
 
 @pytest.mark.parametrize("order, stages", [("nn", 2), ("nt", 3), ("tn", 4), ("tt", 3)])
 def test_ragged_sizes(order, stages):
     """Lines of 64 and 128 bytes along either axis; what lies outside of the matrices is zero."""
     kernel = boxed_matmul(order, stages=stages)
+    assert "cp.async.bulk.tensor" in kernel.ptx and "cp.async.cg" not in kernel.ptx
+    judge(kernel, (80, 96, 112), (64, 64, 32), 4, order=order, seeds=2)
+
+
+@pytest.mark.parametrize("order", ["nn", "tt"])
+def test_indices_of_64_bits(order):
+    """Bounds that are cut to 32 bits are bounds."""
+    kernel = boxed_matmul(order, kernel=wide_matmul)
     assert "cp.async.bulk.tensor" in kernel.ptx and "cp.async.cg" not in kernel.ptx
     judge(kernel, (80, 96, 112), (64, 64, 32), 4, order=order, seeds=2)
 

@@ -21,6 +21,9 @@ namespace weft::tile {
 inline bool acquires(MemoryOrder order) { return order == MemoryOrder::Acquire || order == MemoryOrder::AcqRel; }
 inline bool releases(MemoryOrder order) { return order == MemoryOrder::Release || order == MemoryOrder::AcqRel; }
 
+/// No index is as far from 0: bounds of indices beyond it are cut to it, and say the same (tile-narrow-indices).
+inline constexpr int64_t beyondIndices = int64_t(1) << 30;
+
 /// The names of the discardable attributes that the dialect gives a meaning to.
 inline constexpr llvm::StringLiteral kernelAttrName = "tile.kernel";
 inline constexpr llvm::StringLiteral scheduleAttrName = "tile.schedule";

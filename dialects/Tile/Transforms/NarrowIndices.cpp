@@ -40,11 +40,10 @@ struct NarrowIndices : weft::tile::impl::TileNarrowIndicesBase<NarrowIndices> {
 
 /// A bound as 32 bits hold it: of what lies beyond every element, a number that does too. Powers of two, which leave the
 /// bound's own divisors.
-constexpr int64_t beyond = int64_t(1) << 30;
-
 static Value clamped(OpBuilder &b, Location loc, Value bound) {
   auto number = [&](int64_t value) { return arith::ConstantOp::create(b, loc, b.getI64IntegerAttr(value)); };
-  Value inside = arith::MaxSIOp::create(b, loc, arith::MinSIOp::create(b, loc, bound, number(beyond)), number(-beyond));
+  Value inside = arith::MaxSIOp::create(b, loc, arith::MinSIOp::create(b, loc, bound, number(beyondIndices)),
+                                        number(-beyondIndices));
   return arith::TruncIOp::create(b, loc, b.getI32Type(), inside);
 }
 
@@ -130,7 +129,7 @@ static Value narrowed(arith::CmpIOp op, WideForms &forms) {
   Location loc = op.getLoc();
   auto type = cast<RankedTensorType>(op.getLhs().getType()).clone(b.getI32Type());
   auto constant = [&](int64_t number) -> Value {
-    APInt value(32, static_cast<uint32_t>(std::clamp(number, -beyond, beyond)));
+    APInt value(32, static_cast<uint32_t>(std::clamp(number, -beyondIndices, beyondIndices)));
     return arith::ConstantOp::create(b, loc, DenseElementsAttr::get(cast<ShapedType>(type), value));
   };
   Value left = x.varying ? x.varying : Value();

@@ -244,7 +244,22 @@ std::optional<IndexForm> IndexForms::computeShaped(Operation *op) {
   return form;
 }
 
+/// The bound that tile-narrow-indices has cut to 32 bits, so that beyond every index it says the same; else null.
+static Value uncut(arith::TruncIOp op) {
+  constexpr int64_t most = tile::beyondIndices;
+  auto constant = [](Value value, int64_t number) {
+    APInt found;
+    return matchPattern(value, m_ConstantInt(&found)) && found == APInt(found.getBitWidth(), number, /*isSigned=*/true);
+  };
+  auto lower = op.getIn().getDefiningOp<arith::MaxSIOp>();
+  auto upper = lower ? lower.getLhs().getDefiningOp<arith::MinSIOp>() : arith::MinSIOp();
+  return upper && constant(lower.getRhs(), -most) && constant(upper.getRhs(), most) ? upper.getLhs() : Value();
+}
+
 std::optional<IndexForm> IndexForms::computeArithmetic(Operation *op) {
+  if (auto cut = dyn_cast<arith::TruncIOp>(op))
+    if (Value bound = uncut(cut))
+      return of(bound);
   if (isa<arith::ExtSIOp, arith::TruncIOp>(op)) // of i1 it is no index
     return op->getOperand(0).getType().isInteger(1) ? std::nullopt : of(op->getOperand(0));
   if (!isa<arith::AddIOp, arith::SubIOp, arith::MulIOp, arith::ShLIOp, tile::AddPtrOp>(op))
