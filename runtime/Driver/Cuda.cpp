@@ -5,6 +5,7 @@
 
 #include "runtime/Driver/CudaApi.h"
 
+#include "runtime/Support/EntryParameters.h"
 #include "runtime/Support/Format.h"
 #include "runtime/Support/TensorMaps.h"
 #include <algorithm>
@@ -55,8 +56,9 @@ private:
 CUstream streamOf(StreamHandle stream) { return static_cast<CUstream>(stream); }
 CUevent eventOf(EventHandle event) { return static_cast<CUevent>(event); }
 
-/// The driver's 128 bytes of a tensor map.
-Result<TensorMapBytes> encode(const Api &api, const TensorMapValues &values) {
+/// The driver's 128 bytes of a tensor map. It asks for a current context, though the map says nothing of one.
+Result<TensorMapBytes> encode(const Context &context, const TensorMapValues &values) {
+  const Api &api = context.api;
   if (!api.encodeTiled)
     return failure(StatusCode::Unsupported, "this CUDA driver knows no tensor maps: it is older than 12.0");
   constexpr int noInterleave = 0, zeros = 0;
@@ -67,20 +69,19 @@ Result<TensorMapBytes> encode(const Api &api, const TensorMapValues &values) {
                                        : tensorMapSwizzleNone;
   const auto *type = std::ranges::find(tensorMapTypes, values.type, &TensorMapType::name);
   std::array<uint32_t, 5> steps{1, 1, 1, 1, 1};
-  CUresult result =
-      api.encodeTiled(bytes.data(), type->number, uint32_t(values.box.size()), reinterpret_cast<void *>(values.address),
-                      values.sizes.data(), values.strides.data(), values.box.data(), steps.data(), noInterleave,
-                      swizzle, tensorMapPromotion128, zeros);
-  return check(api, result, "cannot make a tensor map of the kernel's arguments").transform([&] {
-    return TensorMapBytes(bytes);
-  });
+  Status made = Current(context).call(
+      "cannot make a tensor map of the kernel's arguments", api.encodeTiled, bytes.data(), type->number,
+      uint32_t(values.box.size()), reinterpret_cast<void *>(values.address), values.sizes.data(), values.strides.data(),
+      values.box.data(), steps.data(), noInterleave, swizzle, tensorMapPromotion128, zeros);
+  return made.transform([&] { return TensorMapBytes(bytes); });
 }
 
 /// A module unloads itself with its last kernel.
 struct LoadedModule {
   std::shared_ptr<Context> context;
   CUmodule handle = nullptr;
-  TensorMapsOfEntries maps; // of its entries
+  TensorMapsOfEntries maps; // of its entries, as are the parameters
+  std::map<std::string, EntryParameters, std::less<>> parameters;
   ~LoadedModule() {
     if (handle)
       (void)Current(*context).call("", context->api.moduleUnload, handle);
@@ -89,10 +90,11 @@ struct LoadedModule {
 
 class CudaKernel final : public Kernel {
 public:
-  CudaKernel(std::shared_ptr<LoadedModule> module, CUfunction function, TensorMapRecipes recipes)
-      : module(std::move(module)), function(function), maps(std::move(recipes), [this](const TensorMapValues &each) {
-          return encode(this->module->context->api, each);
-        }) {}
+  CudaKernel(std::shared_ptr<LoadedModule> module, CUfunction function, EntryParameters declared,
+             TensorMapRecipes recipes)
+      : module(std::move(module)), function(function), declared(std::move(declared)),
+        maps(std::move(recipes),
+             [this](const TensorMapValues &each) { return encode(*this->module->context, each); }) {}
 
   KernelAttributes attributes() const override {
     Current current(*module->context);
@@ -113,28 +115,44 @@ public:
   }
 
 private:
+  /// Where each parameter lies among the packed ones. InvalidArgument where these are of other sizes than the kernel's.
+  Result<std::vector<void *>> pointersInto(std::span<const std::byte> parameters) const {
+    constexpr size_t mostPadding = 64; // behind the last one
+    size_t needed = declared.empty() ? 0 : declared.back().offset + declared.back().bytes;
+    if (parameters.size() < needed || parameters.size() >= needed + mostPadding)
+      return failure(StatusCode::InvalidArgument,
+                     weft::format("expected the {} bytes of the kernel's parameters, but got {}", needed,
+                                  parameters.size()));
+    std::vector<void *> pointers;
+    pointers.reserve(declared.size());
+    for (const EntryParameter &each : declared)
+      pointers.push_back(const_cast<std::byte *>(parameters.data() + each.offset));
+    return pointers;
+  }
+
   Status launchComplete(const LaunchShape &shape, std::span<const std::byte> parameters, StreamHandle stream) {
     const Api &api = module->context->api;
+    Result<std::vector<void *>> pointers = pointersInto(parameters);
+    if (!pointers)
+      return std::unexpected(pointers.error());
     Current current(*module->context);
-    size_t bytes = parameters.size();
-    void *extra[] = {launchParameterBuffer, const_cast<std::byte *>(parameters.data()), launchParameterBytes, &bytes,
-                     launchParameterEnd};
+    void **noExtra = nullptr;
     const auto &[grid, block, cluster, shared] = shape;
     if (cluster == Extent3{})
       return current.call("cannot launch the kernel", api.launch, function, grid.x, grid.y, grid.z, block.x, block.y,
-                          block.z, shared, streamOf(stream), static_cast<void **>(nullptr), extra);
+                          block.z, shared, streamOf(stream), pointers->data(), noExtra);
     if (!api.launchEx)
       return failure(StatusCode::Unsupported, "this CUDA driver knows no clusters: it is older than 11.8");
     LaunchAttribute attribute{};
     attribute.id = launchAttributeCluster;
     attribute.value.cluster = {cluster.x, cluster.y, cluster.z};
     LaunchConfig config{grid.x, grid.y, grid.z, block.x, block.y, block.z, shared, streamOf(stream), &attribute, 1};
-    return current.call("cannot launch the kernel", api.launchEx, &config, function, static_cast<void **>(nullptr),
-                        extra);
+    return current.call("cannot launch the kernel", api.launchEx, &config, function, pointers->data(), noExtra);
   }
 
   std::shared_ptr<LoadedModule> module;
   CUfunction function;
+  EntryParameters declared;
   TensorMapParameters maps;
 };
 
@@ -156,7 +174,11 @@ public:
     if (!status)
       return std::unexpected(status.error());
     auto maps = loaded->maps.find(entry);
-    return std::make_shared<CudaKernel>(loaded, function,
+    auto parameters = loaded->parameters.find(entry);
+    if (parameters == loaded->parameters.end())
+      return failure(StatusCode::Corrupt,
+                     weft::format("expected the parameters of '{}' as PTX declares them, but found none", entry));
+    return std::make_shared<CudaKernel>(loaded, function, parameters->second,
                                         maps == loaded->maps.end() ? TensorMapRecipes() : maps->second);
   }
 
@@ -263,6 +285,7 @@ private:
     if (!status)
       return failure(status.error().code, log[0] ? status.error().message + "\n" + log.data() : status.error().message);
     loaded->maps = std::move(*maps);
+    loaded->parameters = entryParametersOf(ptx);
     return std::make_shared<CudaModule>(std::move(loaded));
   }
 

@@ -45,10 +45,6 @@ constexpr int jitErrorLogBufferBytes = 6;
 // CUtensorMapSwizzle, CUtensorMapL2promotion
 constexpr int tensorMapSwizzleNone = 0, tensorMapSwizzle32 = 1, tensorMapSwizzle64 = 2, tensorMapSwizzle128 = 3;
 constexpr int tensorMapPromotion128 = 2;
-// the `extra` argument of a launch
-inline void *const launchParameterBuffer = reinterpret_cast<void *>(1);
-inline void *const launchParameterBytes = reinterpret_cast<void *>(2);
-inline void *const launchParameterEnd = nullptr;
 
 /// CUlaunchAttribute and CUlaunchConfig, as far as clusters need them.
 constexpr int launchAttributeCluster = 4;

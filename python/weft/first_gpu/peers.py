@@ -131,12 +131,9 @@ def _triton_kernel() -> Any:
     return triton.jit(types.FunctionType(function.__code__, names, function.__name__, function.__defaults__))
 
 
-def _flash(module: str, shape: Shape) -> Call:
-    """FlashAttention 2, 3 and 4 by their modules: tensors [B, N, H, D], windows as (left, right)."""
-    try:
-        function: Any = importlib.import_module(module).flash_attn_func
-    except (ImportError, AttributeError) as error:
-        raise LeftOut(f"not installed: {error}") from error
+def _flash(modules: tuple[str, ...], shape: Shape) -> Call:
+    """FlashAttention 2, 3 and 4 by the first of their modules: tensors [B, N, H, D], windows as (left, right)."""
+    function = _first_function(modules)
     _need_cuda()
     options: dict[str, Any] = {"causal": shape.pairs != "full"}
     if shape.pairs == "window":
@@ -148,6 +145,17 @@ def _flash(module: str, shape: Shape) -> Call:
         return out.transpose(1, 2)
 
     return call
+
+
+def _first_function(modules: tuple[str, ...]) -> Any:
+    """``flash_attn_func`` of the first module that is installed."""
+    reasons = []
+    for module in modules:
+        try:
+            return importlib.import_module(module).flash_attn_func
+        except (ImportError, AttributeError) as error:
+            reasons.append(str(error))
+    raise LeftOut(f"not installed: {'; '.join(reasons)}")
 
 
 def _need_cuda() -> None:
@@ -162,7 +170,7 @@ PEERS: dict[str, Callable[[Shape], Call]] = {
     "SDPA, flash": functools.partial(_sdpa, "FLASH_ATTENTION"),
     "FlexAttention": _flex,
     "Triton": _triton,
-    "FlashAttention 2": functools.partial(_flash, "flash_attn"),
-    "FlashAttention 3": functools.partial(_flash, "flash_attn_interface"),
-    "FlashAttention 4": functools.partial(_flash, "flash_attn.cute"),
+    "FlashAttention 2": functools.partial(_flash, ("flash_attn",)),
+    "FlashAttention 3": functools.partial(_flash, ("flash_attn_interface", "fa3_fwd_interface")),  # PyPI has its forward
+    "FlashAttention 4": functools.partial(_flash, ("flash_attn.cute",)),
 }

@@ -119,7 +119,7 @@ TEST(Cuda, ErrorsCarryTheDriversWords) {
 
 TEST(Cuda, LaunchesAndReportsFaultsAtTheWait) {
   auto gpu = device();
-  auto module = gpu->loadModule(samples::vectorAddPTX());
+  auto module = gpu->loadModule(samples::vectorAddPTX() + ".visible .entry fault() { ret; }");
   ASSERT_TRUE(module);
   EXPECT_EQ((*module)->kernel("sub", 0).error().code, StatusCode::NotFound);
   EXPECT_EQ((*module)->kernel("add", 200000).error().code, StatusCode::InvalidArgument);
@@ -142,8 +142,16 @@ TEST(Cuda, LaunchesAndReportsFaultsAtTheWait) {
     EXPECT_TRUE(gpu->copyOut(std::as_writable_bytes(std::span(z)), parameters.z, nullptr));
     EXPECT_EQ(z, (std::vector<float>{2, 4, 6}));
   }
+  // Parameters that are not the kernel's are refused: the driver would read behind them.
+  for (size_t size : {size_t(0), size_t(24), size_t(28 + 64)}) {
+    std::vector<std::byte> wrong(size);
+    Status refused = (*kernel)->launch({{2}, {32}, {}, 65536}, wrong, nullptr);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, StatusCode::InvalidArgument);
+    EXPECT_THAT(refused.error().message, HasSubstr("expected the 28 bytes of the kernel's parameters, but got"));
+  }
   auto fault = (*module)->kernel("fault", 0);
-  EXPECT_TRUE((*fault)->launch({{1}, {32}, {}, 0}, packed, nullptr));
+  EXPECT_TRUE((*fault)->launch({{1}, {32}, {}, 0}, {}, nullptr));
   Status waited = gpu->synchronize(nullptr);
   ASSERT_FALSE(waited);
   EXPECT_EQ(waited.error().code, StatusCode::DriverError);

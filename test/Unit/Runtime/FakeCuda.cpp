@@ -64,7 +64,7 @@ bool takes(const Elf64_Ehdr &header) {
   return architecture / 10 == 8 && architecture % 10 <= 6;
 }
 
-CUresult run(CUfunction function, unsigned blocks, unsigned threads, CUstream stream, void **extra) {
+CUresult run(CUfunction function, unsigned blocks, unsigned threads, CUstream stream, void **pointers, void **extra) {
   if (!mayQueue(stream))
     return refusal();
   ++launches;
@@ -75,12 +75,13 @@ CUresult run(CUfunction function, unsigned blocks, unsigned threads, CUstream st
     faulted = true;
     return success;
   }
-  if (extra[0] != launchParameterBuffer || extra[2] != launchParameterBytes || extra[4] != launchParameterEnd)
+  if (extra)
     return errorInvalidValue;
   Parameters parameters;
-  if (*static_cast<size_t *>(extra[3]) != 28)
-    return errorInvalidValue;
-  std::memcpy(&parameters, extra[1], 28);
+  std::memcpy(&parameters.x, pointers[0], 8);
+  std::memcpy(&parameters.y, pointers[1], 8);
+  std::memcpy(&parameters.z, pointers[2], 8);
+  std::memcpy(&parameters.n, pointers[3], 4);
   for (long i = 0; i < std::min<long>(parameters.n, long(blocks) * threads); ++i)
     parameters.z[i] = parameters.x[i] + parameters.y[i];
   return success;
@@ -215,13 +216,13 @@ CUresult cuFuncSetAttribute(CUfunction, int attribute, int value) {
   return attribute == functionMaxDynamicShared && value <= 101376 ? success : errorInvalidValue;
 }
 CUresult cuLaunchKernel(CUfunction function, unsigned gridX, unsigned, unsigned, unsigned blockX, unsigned, unsigned,
-                        unsigned, CUstream stream, void **, void **extra) {
-  return run(function, gridX, blockX, stream, extra);
+                        unsigned, CUstream stream, void **pointers, void **extra) {
+  return run(function, gridX, blockX, stream, pointers, extra);
 }
-CUresult cuLaunchKernelEx(const LaunchConfig *config, CUfunction function, void **, void **extra) {
+CUresult cuLaunchKernelEx(const LaunchConfig *config, CUfunction function, void **pointers, void **extra) {
   bool cluster = config->attributeCount == 1 && config->attributes->id == launchAttributeCluster;
   return cluster && config->attributes->value.cluster.x == 2
-             ? run(function, config->gridX, config->blockX, config->stream, extra)
+             ? run(function, config->gridX, config->blockX, config->stream, pointers, extra)
              : errorInvalidValue;
 }
 

@@ -1,6 +1,8 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // A CUDA driver whose one GPU is the simulator: PTX that is loaded through the driver's entry points runs. For tests,
-// on machines without a GPU, of all that runs on one. Its clock is the host's, so that its times mean nothing.
+// on machines without a GPU, of all that runs on one. Its clock is the host's, so that its times mean nothing. It is as
+// strict as NVIDIA's driver was seen to be (R580, an H200): calls need a current context, tensor maps too, and parameters
+// come by a pointer to each; a packed buffer would have to be laid out as ptxas lays out constant memory.
 //
 // WEFT_STANDIN_TARGET  the compute capability that it answers with, sm_80 unless given
 // WEFT_STANDIN_WRONG   an entry whose results come back with a bit flipped
@@ -8,6 +10,7 @@
 #include "runtime/Driver/CudaApi.h"
 #include "runtime/Driver/Driver.h"
 #include "runtime/Simulator/Interface/LaunchMaps.h"
+#include "runtime/Simulator/Interface/Simulator.h"
 
 #include <algorithm>
 #include <chrono>
@@ -23,13 +26,17 @@ using namespace weft::driver::cuda;
 
 namespace {
 
-constexpr CUresult launchFailed = 719, invalidHandle = 400, noDevice = 100;
+constexpr CUresult launchFailed = 719, invalidHandle = 400, noDevice = 100, invalidContext = 201;
 
 std::mutex guard;
 std::string said; ///< what the last failure said
 std::map<CUmodule, std::shared_ptr<Module>> modules;
 std::map<CUfunction, std::shared_ptr<Kernel>> kernels;
 std::map<CUfunction, std::string> names;
+/// Modules as the simulator reads them, which say where parameters lie.
+std::map<CUmodule, std::shared_ptr<const simulator::Module>> parsed;
+std::map<CUfunction, std::vector<simulator::ParameterInfo>> declared;
+thread_local int pushed = 0;
 std::map<CUevent, std::chrono::steady_clock::time_point> events;
 bool spoiled = false;
 
@@ -67,17 +74,23 @@ std::shared_ptr<T> find(const std::map<Handle, std::shared_ptr<T>> &kind, Handle
   return found == kind.end() ? nullptr : found->second;
 }
 
-CUresult run(const LaunchShape &shape, CUfunction function, void **extra) {
+CUresult run(const LaunchShape &shape, CUfunction function, void **pointers, void **extra) {
+  if (!pushed)
+    return invalidContext;
   std::shared_ptr<Kernel> kernel = find(kernels, function);
   if (!kernel)
     return invalidHandle;
-  if (extra[0] != launchParameterBuffer || extra[2] != launchParameterBytes || extra[4] != launchParameterEnd)
+  if (extra)
     return errorInvalidValue;
   const std::string &name = names[function];
   if (name == setting("WEFT_STANDIN_ABORT", ""))
     std::abort();
   spoiled = name == setting("WEFT_STANDIN_WRONG", "");
-  std::span parameters(static_cast<const std::byte *>(extra[1]), *static_cast<size_t *>(extra[3]));
+  std::vector<std::byte> parameters;
+  for (const simulator::ParameterInfo &each : declared[function]) {
+    parameters.resize(each.offset + each.size);
+    std::memcpy(parameters.data() + each.offset, *pointers++, each.size);
+  }
   return finish(kernel->launch(shape, parameters, nullptr));
 }
 
@@ -113,26 +126,36 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice) {
   return *context = reinterpret_cast<CUcontext>(device()), success;
 }
 CUresult cuDevicePrimaryCtxRelease_v2(CUdevice) { return success; }
-CUresult cuCtxPushCurrent_v2(CUcontext) { return success; }
-CUresult cuCtxPopCurrent_v2(CUcontext *) { return success; }
+CUresult cuCtxPushCurrent_v2(CUcontext) { return ++pushed, success; }
+CUresult cuCtxPopCurrent_v2(CUcontext *) { return --pushed < 0 ? invalidContext : success; }
 
 CUresult cuMemAlloc_v2(CUdeviceptr *address, size_t bytes) {
+  if (!pushed)
+    return invalidContext;
   return finish(device()->allocate(bytes).transform([&](Address made) { *address = made; }));
 }
 CUresult cuMemFree_v2(CUdeviceptr address) { return finish(device()->free(address)); }
 CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t bytes, CUstream) {
+  if (!pushed)
+    return invalidContext;
   return finish(device()->copyIn(to, {static_cast<const std::byte *>(from), bytes}, nullptr));
 }
 CUresult cuMemcpyDtoHAsync_v2(void *to, CUdeviceptr from, size_t bytes, CUstream) {
+  if (!pushed)
+    return invalidContext;
   CUresult result = finish(device()->copyOut({static_cast<std::byte *>(to), bytes}, from, nullptr));
   if (spoiled && bytes)
     *static_cast<unsigned char *>(to) ^= 1;
   return result;
 }
 CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream) {
+  if (!pushed)
+    return invalidContext;
   return finish(device()->copyWithin(to, from, bytes, nullptr));
 }
 CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t bytes, CUstream) {
+  if (!pushed)
+    return invalidContext;
   return finish(device()->fill(to, value, bytes, nullptr));
 }
 
@@ -155,11 +178,17 @@ CUresult cuEventElapsedTime(float *milliseconds, CUevent begin, CUevent end) {
 }
 
 CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned count, int *options, void **values) {
+  if (!pushed)
+    return invalidContext;
   if (std::memcmp(image, "\177ELF", 4) == 0)
     return errorNoBinaryForGpu; // the simulator runs no machine code: the PTX is loaded next
   Result<std::shared_ptr<Module>> loaded = device()->loadModule(static_cast<const char *>(image));
-  if (loaded)
-    return *module = keep(modules, *loaded), success;
+  if (loaded) {
+    *module = keep(modules, *loaded);
+    std::scoped_lock lock(guard);
+    parsed[*module] = *simulator::Module::parse(static_cast<const char *>(image)); // as the device has read it
+    return success;
+  }
   for (unsigned i = 0; i < count; ++i)
     if (options[i] == jitErrorLogBuffer)
       std::strncpy(static_cast<char *>(values[i]), loaded.error().message.c_str(), 200);
@@ -167,6 +196,7 @@ CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned count,
 }
 CUresult cuModuleUnload(CUmodule module) {
   std::scoped_lock lock(guard);
+  parsed.erase(module);
   return modules.erase(module) ? success : invalidHandle;
 }
 CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name) {
@@ -177,7 +207,9 @@ CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *
   if (!kernel)
     return errorNotFound;
   *function = keep(kernels, *kernel);
+  std::scoped_lock lock(guard);
   names[*function] = name;
+  declared[*function] = parsed[module]->entry(name)->parameters;
   return success;
 }
 CUresult cuFuncGetAttribute(int *value, int attribute, CUfunction function) {
@@ -194,6 +226,8 @@ CUresult cuFuncSetAttribute(CUfunction, int, int) { return success; }
 CUresult cuTensorMapEncodeTiled(void *to, int type, uint32_t rank, void *address, const uint64_t *sizes,
                                 const uint64_t *strides, const uint32_t *box, const uint32_t *, int, int swizzle, int,
                                 int) {
+  if (!pushed)
+    return invalidContext;
   const auto *known = std::ranges::find(tensorMapTypes, type, &TensorMapType::number);
   if (known == tensorMapTypes.end())
     return errorInvalidValue;
@@ -211,10 +245,10 @@ CUresult cuTensorMapEncodeTiled(void *to, int type, uint32_t rank, void *address
   return success;
 }
 CUresult cuLaunchKernel(CUfunction function, unsigned gridX, unsigned gridY, unsigned gridZ, unsigned blockX,
-                        unsigned blockY, unsigned blockZ, unsigned sharedBytes, CUstream, void **, void **extra) {
-  return run({{gridX, gridY, gridZ}, {blockX, blockY, blockZ}, {}, sharedBytes}, function, extra);
+                        unsigned blockY, unsigned blockZ, unsigned sharedBytes, CUstream, void **pointers, void **extra) {
+  return run({{gridX, gridY, gridZ}, {blockX, blockY, blockZ}, {}, sharedBytes}, function, pointers, extra);
 }
-CUresult cuLaunchKernelEx(const LaunchConfig *config, CUfunction function, void **, void **extra) {
+CUresult cuLaunchKernelEx(const LaunchConfig *config, CUfunction function, void **pointers, void **extra) {
   Extent3 cluster;
   for (unsigned i = 0; i < config->attributeCount; ++i)
     if (config->attributes[i].id == launchAttributeCluster)
@@ -224,7 +258,7 @@ CUresult cuLaunchKernelEx(const LaunchConfig *config, CUfunction function, void 
               {config->blockX, config->blockY, config->blockZ},
               cluster,
               config->sharedBytes},
-             function, extra);
+             function, pointers, extra);
 }
 
 } // extern "C"
