@@ -9,7 +9,9 @@ from typing import Any
 
 import torch
 import triton
+import triton.language as tl
 from torch.nn import functional
+from triton.tools.tensor_descriptor import TensorDescriptor
 
 from . import Case, attention, indexed, linear, matmul, norms, quantised, rows
 
@@ -184,6 +186,40 @@ def _matmul(tiling: str, order: str, dtype: torch.dtype, epilogue: str = "", pre
     tolerance = 2e-3 if dtype == torch.float32 else None
     case = Case(matmul.matmul_kernel, grid, arguments, constants, {"c": exact}, warps, stages, tolerance)
     return _of(case, 2.0 * size**3)
+
+
+@triton.jit
+def _described_kernel(
+    a, b, c, M, N, K,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP: tl.constexpr, TURNED: tl.constexpr,
+):  # fmt: skip
+    tile_m, tile_n = matmul.tile_of_program(tl.program_id(0), M, N, BLOCK_M, BLOCK_N, GROUP)
+    total = tl.zeros([BLOCK_M, BLOCK_N], tl.float32)
+    for k in range(0, K, BLOCK_K):
+        if TURNED:
+            b_tile = b.load([tile_n * BLOCK_N, k]).T
+        else:
+            b_tile = b.load([k, tile_n * BLOCK_N])
+        total = tl.dot(a.load([tile_m * BLOCK_M, k]), b_tile, total)
+    c.store([tile_m * BLOCK_M, tile_n * BLOCK_N], total.to(tl.bfloat16))
+
+
+@_large("matmul 128x256x64 of descriptors bf16", "128x256x64", False)
+@_large("matmul 128x256x64 NT of descriptors bf16", "128x256x64", True)
+@_large("matmul 128x128x64 of descriptors bf16", "128x128x64", False)
+def _described(tiling: str, turned: bool) -> Any:
+    size = 4096
+    BM, BN, BK, warps, stages = matmul.TILINGS[tiling]
+    a, b = (_randn(size, size, dtype=torch.bfloat16) for _ in range(2))
+    exact = a.float() @ b.float()
+    given_b = b.T.contiguous() if turned else b
+    out = _out(size, size, dtype=a.dtype)
+    of = TensorDescriptor.from_tensor
+    arguments = {"a": of(a, [BM, BK]), "b": of(given_b, [BN, BK] if turned else [BK, BN]), "c": of(out, [BM, BN])}
+    arguments |= {"M": size, "N": size, "K": size}
+    constants = {"BLOCK_M": BM, "BLOCK_N": BN, "BLOCK_K": BK, "GROUP": 8, "TURNED": turned}
+    case = Case(_described_kernel, (size // BM * (size // BN),), arguments, constants, {"c": exact}, warps, stages)
+    return case, 3.0 * 2 * size**2, 2.0 * size**3
 
 
 @_large("int8 matmul, columns of B contiguous")

@@ -48,7 +48,7 @@ library = weft.load(sys.argv[1])
 library.launch("add", None, x, x, z, 100, device="cuda:1")
 assert (z == 2 * x).all()
 
-fault = runtime.Module(vector_add_ptx(), "fault", 0, device, [])
+fault = runtime.Module(vector_add_ptx() + ".visible .entry fault() { ret; }", "fault", 0, device, [])
 fault.launch(1, 32, ())
 try:
     device.synchronize()

@@ -128,7 +128,9 @@ def _triton_kernel() -> Any:
     spec.loader.exec_module(module)
     function = module.flash_attention_kernel.fn
     names = {**function.__globals__, "wl": tl}
-    return triton.jit(types.FunctionType(function.__code__, names, function.__name__, function.__defaults__))
+    copied = types.FunctionType(function.__code__, names, function.__name__, function.__defaults__)
+    copied.__annotations__ = dict.fromkeys(function.__annotations__, tl.constexpr)  # the only ones that it has
+    return triton.jit(copied)
 
 
 def _flash(modules: tuple[str, ...], shape: Shape) -> Call:
