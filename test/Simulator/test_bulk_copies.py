@@ -87,7 +87,7 @@ def load_box(array, box, start, **options) -> tuple[np.ndarray, simulator.Report
 @pytest.mark.parametrize(
     ("swizzle", "columns"), [(None, 40), ("32B", 16), ("64B", 32), ("128B", 64), ("128B", 32), ("64B", 16)]
 )
-@pytest.mark.parametrize("start", [(0, 0), (3, -8), (60, 50), (-5, 5), (200, 0)])
+@pytest.mark.parametrize("start", [(0, 0), (3, -8), (60, 48), (-5, 8), (200, 0)])
 def test_swizzled_boxes_in_and_out_of_bounds(swizzle, columns, start):
     array = np.random.default_rng(0).integers(1, 2**16, (64, 72), np.uint16)
     y, report = load_box(array, (24, columns), start, swizzle=swizzle, seed=start[0] & 1)
@@ -101,8 +101,8 @@ def test_swizzled_boxes_in_and_out_of_bounds(swizzle, columns, start):
 @pytest.mark.parametrize("rank", [1, 2, 3, 4, 5])
 @pytest.mark.parametrize("dtype", [np.uint8, np.float16, np.float32, np.float64])
 def test_ranks_and_types(rank, dtype):
-    shape, box, start = (3, 4, 3, 5, 32)[-rank:], (2, 3, 2, 3, 16)[-rank:], (-1, 2, 0, 3, 24)[-rank:]
-    array = np.random.default_rng(rank).integers(1, 100, shape).astype(dtype)
+    shape, box, start = (3, 4, 3, 5, 48)[-rank:], (2, 3, 2, 3, 16)[-rank:], (-1, 2, 0, 3, 32)[-rank:]
+    array = np.random.default_rng(rank).integers(1, 100, shape).astype(dtype)[..., :40]
     y, _ = load_box(array, box, start, swizzle=None)
     np.testing.assert_array_equal(y.view(dtype), hopper.box_of(array, start, box).reshape(-1))
 

@@ -319,6 +319,9 @@ FoundBox boxOf(const TilePlace &place, scf::ForOp loop, const TargetInfo &target
       place.op->getParentOfType<func::FuncOp>()->hasAttr(tile::ordersAccessesAttrName); // a program's tensors
   if (StringRef hindrance = setSizes(box, *bounds, lines, isWithin); !hindrance.empty())
     return none(hindrance);
+  // Boxes that begin between two units along their lines are illegal instructions (seen on an H200).
+  if (box.coordinates[0].divisibility() % unit != 0)
+    return none("where it begins along its lines is not known to be aligned");
   box.box.assign(box.coordinates.size(), 1);
   box.box[0] = int32_t(lines.width);
   if (lines.line)

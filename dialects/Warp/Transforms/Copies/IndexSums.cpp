@@ -68,24 +68,63 @@ bool IndexSum::isOfLaunch() const {
   return llvm::all_of(terms, [](const auto &term) { return llvm::all_of(term.first, isArgumentOfKernel); });
 }
 
-/// What divides a factor: what is promised of an argument.
-static int64_t divisibilityOf(Value factor) {
-  auto argument = dyn_cast<BlockArgument>(factor);
-  auto kernel = argument ? dyn_cast<func::FuncOp>(argument.getOwner()->getParentOp()) : func::FuncOp();
-  auto promised = kernel ? kernel.getArgAttrOfType<IntegerAttr>(argument.getArgNumber(), tile::divisibilityAttrName)
-                         : IntegerAttr();
-  return promised ? promised.getInt() : 1;
+constexpr int64_t mostDivisibility = int64_t(1) << 30;
+
+/// The largest power of two that divides a number.
+static int64_t powerIn(int64_t number) {
+  return number == 0 ? mostDivisibility : std::min(mostDivisibility, number & -number);
+}
+
+/// A power of two that divides a factor whatever it is: what is promised of it, or what computes it shows.
+static int64_t divisibilityOf(Value factor, unsigned depth = 0) {
+  constexpr unsigned enough = 16;
+  APInt number;
+  if (matchPattern(factor, m_ConstantInt(&number)))
+    return powerIn(number.getSExtValue());
+  if (depth == enough)
+    return 1;
+  auto of = [&](Value value) { return divisibilityOf(value, depth + 1); };
+  if (auto argument = dyn_cast<BlockArgument>(factor)) {
+    Operation *owner = argument.getOwner()->getParentOp();
+    if (auto loop = dyn_cast<scf::ForOp>(owner))
+      return argument == loop.getInductionVar() ? std::min(of(loop.getLowerBound()), of(loop.getStep())) : 1;
+    auto kernel = dyn_cast<func::FuncOp>(owner);
+    auto promised = kernel ? kernel.getArgAttrOfType<IntegerAttr>(argument.getArgNumber(), tile::divisibilityAttrName)
+                           : IntegerAttr();
+    return promised ? powerIn(promised.getInt()) : 1;
+  }
+  Operation *op = factor.getDefiningOp();
+  if (auto promised = op->getAttrOfType<IntegerAttr>(tile::divisibilityAttrName))
+    return powerIn(promised.getInt());
+  auto least = [&](ValueRange values) {
+    int64_t common = mostDivisibility;
+    for (Value each : values)
+      common = std::min(common, of(each));
+    return common;
+  };
+  if (isa<arith::MulIOp>(op))
+    return std::min(mostDivisibility, of(op->getOperand(0)) * of(op->getOperand(1)));
+  if (isa<arith::AddIOp, arith::SubIOp, arith::MinSIOp, arith::MinUIOp, arith::MaxSIOp, arith::MaxUIOp, arith::RemSIOp,
+          arith::RemUIOp>(op))
+    return least(op->getOperands());
+  if (isa<arith::SelectOp>(op))
+    return least(op->getOperands().drop_front());
+  if (isa<arith::AndIOp>(op))
+    return std::max(of(op->getOperand(0)), of(op->getOperand(1)));
+  if (isa<arith::ExtSIOp, arith::ExtUIOp>(op) && !op->getOperand(0).getType().isInteger(1))
+    return of(op->getOperand(0));
+  APInt bits;
+  if (isa<arith::ShLIOp>(op) && matchPattern(op->getOperand(1), m_ConstantInt(&bits)) && bits.ult(30))
+    return std::min(mostDivisibility, of(op->getOperand(0)) << bits.getZExtValue());
+  return 1;
 }
 
 int64_t IndexSum::divisibility() const {
-  constexpr int64_t most = int64_t(1) << 30;
-  int64_t common = most;
+  int64_t common = mostDivisibility;
   for (const auto &[factors, coefficient] : terms) {
-    int64_t each = std::min(most, coefficient & -coefficient);
-    for (Value factor : factors) {
-      int64_t own = divisibilityOf(factor);
-      each = std::min(most, each * (own & -own));
-    }
+    int64_t each = powerIn(coefficient);
+    for (Value factor : factors)
+      each = std::min(mostDivisibility, each * divisibilityOf(factor));
     common = std::min(common, each);
   }
   return common;

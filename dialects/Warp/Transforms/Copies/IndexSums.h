@@ -41,7 +41,8 @@ public:
   std::optional<int64_t> constant() const;
   /// Whether it has no factors but arguments of the kernel.
   bool isOfLaunch() const;
-  /// What divides it whatever its factors are: a power of two, by what their `tile.divisibility` promises.
+  /// What divides it whatever its factors are: a power of two, by what `tile.divisibility` promises of them and what
+  /// computes them shows.
   int64_t divisibility() const;
   /// Whether it is 0 or more whatever its factors are, as far as what computes them shows. A quotient of an index is
   /// taken to be an index.

@@ -150,6 +150,14 @@ bool boxOf(Warp &warp, const Record &record, unsigned lane, BulkCopy &copy, uint
   int32_t start[5] = {};
   for (unsigned i = 0; i < form.rank; ++i)
     start[i] = warp.reg<const int32_t>(record.wide[i])[lane];
+  // Not among the ISA's rules; a GPU (H200, R580) ends the kernel with CUDA_ERROR_ILLEGAL_INSTRUCTION.
+  if (const int64_t byte = int64_t(start[0]) * bytesOf(map->type); byte % 16) {
+    report(warp, FindingKind::Misaligned, lane,
+           format("expected a box that begins at a multiple of 16 bytes along its first dimension, but got element {}, "
+                  "byte {}",
+                  start[0], byte));
+    return false;
+  }
   BoxWalk box(*map, start, shared, copy.runs);
   box.walk();
   copy.bytes = box.end() - shared;
