@@ -3,7 +3,8 @@
 
 #pair = #warp.layout<[64], register = [[32]], lane = [[1], [2], [4], [8], [16]], warp = []>
 
-// Registers of an index differ by a number. Sums, differences, products and shifts compute the rest once, and add a number.
+// Registers of an address' index differ by a number. Sums, differences, products and shifts compute the rest once, and add a
+// number.
 // CHECK-LABEL: llvm.func @numbers
 // CHECK-SAME:  (%{{.*}}: !llvm.ptr<1>, %[[S:.*]]: i32)
 // CHECK:       %[[LANE:.*]] = nvvm.read.ptx.sreg.tid.x
@@ -11,7 +12,7 @@
 // CHECK-DAG:   %[[N96:.*]] = llvm.mlir.constant(96 : i32)
 // CHECK-DAG:   %[[N384:.*]] = llvm.mlir.constant(384 : i32)
 // CHECK-DAG:   %[[MINUS:.*]] = llvm.mlir.constant(-384 : i32)
-// CHECK:       %[[BASE:.*]] = llvm.add %[[LANE]], %[[S]] : i32
+// CHECK:       llvm.add %[[LANE]], %[[S]] : i32
 // CHECK:       %[[SUM:.*]] = llvm.add %[[LANE]], %[[S]] : i32
 // CHECK:       llvm.add %[[SUM]], %[[N32]] : i32
 // CHECK:       %[[TIMES:.*]] = llvm.mul %[[SUM]], %{{.*}} : i32
@@ -32,8 +33,34 @@ module attributes {warp.target = "sm_80"} {
     %shifted = arith.shli %times, %two : tensor<64xi32, #pair>
     %left = arith.subi %sp, %shifted : tensor<64xi32, #pair>
     %b = tile.splat %x : !tile.ptr<i32> -> tensor<64x!tile.ptr<i32>, #pair>
+    %p = tile.addptr %b, %left : tensor<64x!tile.ptr<i32>, #pair>, tensor<64xi32, #pair>
+    tile.store %p, %r : tensor<64x!tile.ptr<i32>, #pair>
+    return
+  }
+}
+
+// -----
+
+#pair = #warp.layout<[64], register = [[32]], lane = [[1], [2], [4], [8], [16]], warp = []>
+
+// What is no address' stays whole.
+// CHECK-LABEL: llvm.func @values
+// CHECK-SAME:  (%{{.*}}: !llvm.ptr<1>, %[[S:.*]]: i32)
+// CHECK:       %[[LANE:.*]] = nvvm.read.ptx.sreg.tid.x
+// CHECK:       %[[SECOND:.*]] = llvm.add %[[LANE]], %{{.*}} overflow<nsw, nuw> : i32
+// CHECK:       llvm.add %[[LANE]], %[[S]] : i32
+// CHECK:       %[[SUM:.*]] = llvm.add %[[SECOND]], %[[S]] : i32
+// CHECK:       llvm.mul %[[SUM]], %{{.*}} : i32
+module attributes {warp.target = "sm_80"} {
+  func.func @values(%x: !tile.ptr<i32>, %s: i32) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 1, stages = 1>} {
+    %r = tile.make_range {start = 0 : i32, end = 64 : i32} : tensor<64xi32, #pair>
+    %sp = tile.splat %s : i32 -> tensor<64xi32, #pair>
+    %three = arith.constant dense<3> : tensor<64xi32, #pair>
+    %sum = arith.addi %r, %sp : tensor<64xi32, #pair>
+    %times = arith.muli %sum, %three : tensor<64xi32, #pair>
+    %b = tile.splat %x : !tile.ptr<i32> -> tensor<64x!tile.ptr<i32>, #pair>
     %p = tile.addptr %b, %r : tensor<64x!tile.ptr<i32>, #pair>, tensor<64xi32, #pair>
-    tile.store %p, %left : tensor<64x!tile.ptr<i32>, #pair>
+    tile.store %p, %times : tensor<64x!tile.ptr<i32>, #pair>
     return
   }
 }

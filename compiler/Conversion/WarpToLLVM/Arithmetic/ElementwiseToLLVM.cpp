@@ -10,6 +10,8 @@
 #include "compiler/Conversion/WarpToLLVM/Arithmetic/Casts.h"
 #include "compiler/Conversion/WarpToLLVM/Arithmetic/WithNumber.h"
 #include "compiler/Conversion/WarpToLLVM/Emitter.h"
+#include "dialects/Tile/IR/TileOps.h"
+#include "dialects/Warp/IR/WarpOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/UB/IR/UBOps.h"
 #include "mlir/IR/Matchers.h"
@@ -44,24 +46,40 @@ Value productOfParts(Value x, const APInt &factor, Emitter &e) {
   return WithNumber::plus(LLVM::MulOp::create(e.b, e.loc, parts.base, by), parts.number * factor, e);
 }
 
-/// Whether an op's registers may be taken apart: where it promises nothing of the whole, and there are several.
+/// Whether an address is made of an index, by way of other arithmetic on indices. Elsewhere, as where they are compared, LLVM
+/// knows more of whole ones: which bits are the number's.
+bool leadsToAddress(Value index, unsigned depth = 0) {
+  constexpr unsigned enough = 8;
+  return depth < enough && llvm::any_of(index.getUsers(), [&](Operation *user) {
+    if (isa<tile::AddPtrOp>(user))
+      return true;
+    bool isOfIndices = isa<arith::AddIOp, arith::SubIOp, arith::MulIOp, arith::ShLIOp, arith::ExtSIOp, tile::SplatOp,
+                           tile::ExpandDimsOp, tile::BroadcastOp, tile::PermuteOp, warp::ConvertLayoutOp>(user);
+    return isOfIndices && leadsToAddress(user->getResult(0), depth + 1);
+  });
+}
+
+/// Whether an op's registers may be taken apart: where it promises nothing of the whole, there are several, and they are of
+/// addresses.
 template <typename Op> bool mayTakeApart(Op op) {
-  return op.getOverflowFlags() == arith::IntegerOverflowFlags::none && *registerCount(op.getType()) > 1;
+  return op.getOverflowFlags() == arith::IntegerOverflowFlags::none && *registerCount(op.getType()) > 1 &&
+         leadsToAddress(op.getResult());
 }
 
 template <typename Source, typename Target> LogicalResult lowerSum(Source op, Emitter &e) {
   auto flags = static_cast<LLVM::IntegerOverflowFlags>(op.getOverflowFlags());
+  const bool apart = mayTakeApart(op);
   return e.perRegister(op, [&](ArrayRef<Value> in) -> Value {
-    return mayTakeApart(op) ? sumOfParts<Target>(in[0], in[1], e)
-                            : Value(Target::create(e.b, e.loc, in[0], in[1], flags));
+    return apart ? sumOfParts<Target>(in[0], in[1], e) : Value(Target::create(e.b, e.loc, in[0], in[1], flags));
   });
 }
 
 LogicalResult lowerProduct(arith::MulIOp op, Emitter &e) {
   auto flags = static_cast<LLVM::IntegerOverflowFlags>(op.getOverflowFlags());
+  const bool apart = mayTakeApart(op);
   return e.perRegister(op, [&](ArrayRef<Value> in) -> Value {
     APInt factor;
-    if (mayTakeApart(op) && matchPattern(in[1], m_ConstantInt(&factor)))
+    if (apart && matchPattern(in[1], m_ConstantInt(&factor)))
       return productOfParts(in[0], factor, e);
     return LLVM::MulOp::create(e.b, e.loc, in[0], in[1], flags);
   });
@@ -69,9 +87,10 @@ LogicalResult lowerProduct(arith::MulIOp op, Emitter &e) {
 
 LogicalResult lowerShift(arith::ShLIOp op, Emitter &e) {
   auto flags = static_cast<LLVM::IntegerOverflowFlags>(op.getOverflowFlags());
+  const bool apart = mayTakeApart(op);
   return e.perRegister(op, [&](ArrayRef<Value> in) -> Value {
     APInt distance;
-    if (mayTakeApart(op) && matchPattern(in[1], m_ConstantInt(&distance)) && distance.ult(distance.getBitWidth()))
+    if (apart && matchPattern(in[1], m_ConstantInt(&distance)) && distance.ult(distance.getBitWidth()))
       return productOfParts(in[0], APInt::getOneBitSet(distance.getBitWidth(), distance.getZExtValue()), e);
     return LLVM::ShlOp::create(e.b, e.loc, in[0], in[1], flags);
   });
