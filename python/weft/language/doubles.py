@@ -246,14 +246,15 @@ def log1p(x: tensor) -> tensor:
 
 
 def pow_positive(x: tensor, y: tensor) -> tensor:
-    """x to the power y of x from 0 to infinity."""
+    """x to the power y of x from 0 to infinity. Not a number where x or y is none."""
     high, low = log_pair(x)
     bounded = minimum(maximum(y, -1e305), 1e305)
     high, low = pair_product((bounded, number(0.0)), (high, low))
     usual = exp_pair(high, where(abs(high) < 1400.0, low, number(0.0)))
     grows = where(y > 0.0, number(INFINITY), number(0.0))
     ends = where(x == 0.0, where(y > 0.0, number(0.0), number(INFINITY)), grows)
-    return where((x > 0.0) & (x < INFINITY), usual, ends)
+    result = where((x > 0.0) & (x < INFINITY), usual, ends)
+    return where((x == x) & (y == y), result, x + y)
 
 
 # ---- Angles

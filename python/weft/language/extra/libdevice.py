@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from weft.language import errors
+from weft.language import doubles, errors, singles
 from weft.language.casts import convert, reread
-from weft.language.doubles import pow_positive
 from weft.language.emit import builtin, current
 from weft.language.literals import scalar_constant, to_tensor
 from weft.language.maths import (
@@ -252,15 +251,13 @@ def log10(x: Any) -> tensor:
 
 @builtin
 def pow(x: Any, y: Any) -> tensor:
-    """x to the power y, by exp2(y · log2 |x|): its relative error grows with |y · log2 x|. Negative x have a power
-    where y is an integer. ``y`` may be an integer."""
+    """x to the power y, within four units of the last place. Negative x have a power where y is an integer. ``y`` may be
+    an integer."""
     base = _wide(x, "pow")
     exponent = to_tensor(y, "the exponent of 'pow'")
     exponent = convert(exponent, base.dtype)
-    if base.dtype == float64:
-        size = pow_positive(*broadcast_pair(abs(base), exponent))
-    else:
-        size = exp2(mul(exponent, log2(abs(base))))
+    of_positive = doubles.pow_positive if base.dtype == float64 else singles.pow_positive
+    size = of_positive(*broadcast_pair(abs(base), exponent))
     whole = compare("==", _operation("trunc", exponent), exponent)
     half = mul(exponent, 0.5)
     odd = and_(whole, compare("!=", _operation("trunc", half), half))
@@ -296,7 +293,8 @@ def hypot(x: Any, y: Any) -> tensor:
     large, small = maximum(abs(x), abs(y)), minimum(abs(x), abs(y))
     ratio = truediv(small, where(compare("==", large, 0.0), scalar_constant(1.0, large.dtype), large))
     size = mul(large, sqrt(fma(ratio, ratio, scalar_constant(1.0, large.dtype))))
-    return where(compare("==", large, float("inf")), large, size)
+    known = and_(compare("==", x, x), compare("==", y, y))  # the larger and smaller one are those that are numbers
+    return where(compare("==", large, float("inf")), large, where(known, size, add(x, y)))
 
 
 # ---- Angles and hyperbolas
