@@ -10,6 +10,7 @@ import torch
 import weft
 import weft.language as wl
 from weft.compiler.known import Launches
+from weft.runtime.descriptors import TensorDescriptor
 
 FACTOR = wl.constexpr(2.0)
 
@@ -144,3 +145,41 @@ def test_defaults_of_arguments(known):
         assert torch.equal(y[:block], 3 * x[:block]) and not y[block:].any() and known[-1]
     warm(lambda: scale[(1,)](x, y.zero_(), 32, 3.0))
     assert torch.equal(y, 3 * x)
+
+
+@weft.jit
+def copy_block(x, y, row, factor, MODE: wl.constexpr = None):
+    y.store([row, 0], x.load([row, 0]) * factor)
+
+
+def described(array, block=(8, 8), padding="zero"):
+    return TensorDescriptor.from_tensor(array, list(block), padding)
+
+
+def test_calls_with_descriptors_are_known_again(known):
+    x, y = torch.arange(256.0).reshape(16, 16), torch.zeros(16, 16)
+    warm(lambda: copy_block[(1,)](described(x), described(y), 0, 2.0))
+    known.clear()
+    for number in range(3):
+        x, y = torch.randn(16, 16), torch.zeros(16, 16)
+        copy_block[(1,)](described(x), described(y), 0, float(number))
+        assert torch.equal(y[:8, :8], x[:8, :8] * number) and not y[8:].any()
+    assert known == [False, True] * 3  # by their parts
+    warm(lambda: copy_block[(1,)](y=described(y), x=described(x), row=8, factor=1.0))
+    assert known[-1] and torch.equal(y[8:, :8], x[8:, :8])
+
+
+def test_descriptors_that_differ_take_the_kernels_of_the_long_way(known, seed):
+    rng = random.Random(seed)
+    base = torch.arange(20.0 * 64).reshape(20, 64)
+    arrays = [base, base[:, :48], base[:, 1:], base[:17], base[:, ::2], base.half(), base.half()[:, 4:], base.int()]
+    calls = [(described(array), 0, None) for array in arrays]
+    calls += [(described(base, block), 0, None) for block in ((8, 8), (4, 8), (8, 16))]
+    calls += [(described(base, padding="nan"), 0, None)]
+    calls += [(described(base), row, mode) for row in (0, 1, 16) for mode in (None, 1, True, 1.0, (1, 2), "a")]
+    for _, (x, row, mode) in itertools.product(range(4), calls):
+        y = described(torch.zeros(20, 64, dtype=x.base.dtype), x.block_shape)
+        expected = copy_block.warmup(x, y, row, 2, MODE=mode, grid=(1,))
+        found = copy_block[(1,)](x, y, row, 2, **({"MODE": mode} if mode is not None or rng.random() < 0.5 else {}))
+        assert found.signature == expected.signature and found.ptx == expected.ptx, (x, row, mode)
+    assert known.count(True) > len(calls)

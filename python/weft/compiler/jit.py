@@ -19,6 +19,7 @@ from ..runtime.devices import device_for
 from ..targets import default_target
 from . import composites, launches, parameters, scope
 from .code import Names
+from .described import DescribedLaunches
 from .diagnostics import CompilationError
 from .kernel import Kernel, build, signature_of
 from .keys import Place, spelled
@@ -68,6 +69,7 @@ class JITFunction:
         self._kernels: Recent[Any, tuple[Kernel, tuple[int, ...]]] = Recent(512)
         self._read: tuple[Reads, Hashable] | None = None
         self._launches = Launches(self.params)
+        self._described = DescribedLaunches()
         self.pre_run_hooks: list[Callable[..., Any]] = []
         self.__name__ = fn.__name__
         functools.update_wrapper(self, fn)
@@ -120,6 +122,7 @@ class JITFunction:
                 except Unknown:
                     self._read = None
                 self._launches.renew(self._read and self._read[0])
+                self._described.renew()
             return self._read and self._read[1]
 
     @property
@@ -202,7 +205,7 @@ class JITFunction:
     def _call(self, grid: Any, /, *args: Any, **kwargs: Any) -> Kernel | None:
         for hook in self.pre_run_hooks:
             hook(*args, **kwargs)
-        found = self._launches.find(args, kwargs)
+        found = self._launches.find(args, kwargs) or self._described.find(args, kwargs)
         if found is not None and found[0].debug == self.debug:
             launch, values = found
         else:
@@ -230,17 +233,16 @@ class JITFunction:
             values = [array for _, array in exchange.adopted(zip(names, values, strict=True))[0]]
         params, parts = composites.spread(self.params, values)
         device = device_for(tuple(parts))
+        if params is not self.params:
+            self.reads()  # which descriptors' constants are told apart from, too
         read = self._read  # before: what the kernel is made from must be that, still, after it
         kernel, runtime = self._kernel(values, options, target_of(device))
         launch = Launch(kernel, kernel.module(device), 32 * kernel.num_warps, self.debug)
-        if (
-            not others
-            and params is self.params
-            and read is not None
-            and read is self._read
-            and not compared(tuple(map(token, self.params, values)))
-        ):
-            self._launches.keep(read[0], args, kwargs, runtime, launch)
+        if not others and read is not None and read is self._read:
+            if params is not self.params:
+                self._described.keep(read[0], args, kwargs, params, parts, runtime, launch)
+            elif not compared(tuple(map(token, self.params, values))):
+                self._launches.keep(read[0], args, kwargs, runtime, launch)
         return launch, tuple([parts[i] for i in runtime])
 
     def _named(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
