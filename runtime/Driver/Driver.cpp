@@ -33,9 +33,9 @@ Result<std::shared_ptr<Device>> openDevice(const std::string &requested) {
   if (name == "cuda" || name.starts_with("cuda:"))
     return cudaOrdinal(name).and_then(openCuda);
   if (name == "simulator")
-    return parseTarget(targets::simulated().name).and_then(openSimulated);
+    return openSimulated(std::nullopt);
   if (name.starts_with("simulator:"))
-    return parseTarget(name.substr(10)).and_then(openSimulated);
+    return parseTarget(name.substr(10)).and_then([](Target target) { return openSimulated(target); });
   return failure(StatusCode::InvalidArgument,
                  weft::format("expected a device 'cuda:N', 'simulator' or 'simulator:sm_NN', but got '{}'", name));
 }

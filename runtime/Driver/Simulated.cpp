@@ -169,7 +169,8 @@ using Clock = std::chrono::steady_clock;
 
 class SimulatedDevice final : public Device {
 public:
-  SimulatedDevice(std::shared_ptr<Machine> machine, Target target) : machine(std::move(machine)), target(target) {
+  SimulatedDevice(std::shared_ptr<Machine> machine, Target target, bool isNamed)
+      : machine(std::move(machine)), target(target), isNamed(isNamed) {
     facts.name = "Weft simulator";
     facts.major = target.major;
     facts.minor = target.minor;
@@ -182,8 +183,7 @@ public:
 
   const DeviceProperties &properties() const override { return facts; }
   std::string name() const override {
-    std::string name = targetName(target);
-    return name == targets::simulated().name ? "simulator" : "simulator:" + name;
+    return isNamed ? "simulator:" + targetName(target) : "simulator";
   }
 
   Result<Address> allocate(size_t bytes) override { return machine->memory.allocate(bytes); }
@@ -243,20 +243,22 @@ public:
 private:
   std::shared_ptr<Machine> machine;
   Target target;
+  bool isNamed; ///< whether whoever opened it asked for its target, which kernels are compiled for then
   DeviceProperties facts;
   HostMappings mappings;
 };
 
 } // namespace
 
-Result<std::shared_ptr<Device>> openSimulated(Target target) {
+Result<std::shared_ptr<Device>> openSimulated(std::optional<Target> named) {
+  Target target = named ? *named : *parseTarget(targets::simulated().name);
   const char *chosen = std::getenv("WEFT_SIMULATOR_CHECKS");
   Result<simulator::Checks> checks = simulator::Checks::parse(chosen && *chosen ? chosen : "all");
   if (!checks)
     return failure(checks.error().code, "WEFT_SIMULATOR_CHECKS: " + checks.error().message);
   auto machine = std::make_shared<Machine>(targets::nearest(10 * target.major + target.minor));
   machine->checks = *checks;
-  return std::make_shared<SimulatedDevice>(std::move(machine), target);
+  return std::make_shared<SimulatedDevice>(std::move(machine), target, named.has_value());
 }
 
 } // namespace weft::driver
