@@ -26,8 +26,10 @@
 // are masked at the loop's end, and run ahead too if the loop writes no memory. Copies that depend on anything else
 // stay as they are. Only loops without loops inside are pipelined.
 //
-// The product of warpgroups that a loop adds up may go on into the next iteration (Warpgroups/LaggingProduct.h): copies
-// then run one iteration less ahead, into tiles that were read two iterations before.
+// The product of warpgroups that a loop adds up may go on into the next iteration (Warpgroups/LaggingProduct.h). The tiles
+// of the iteration before are free when this iteration's product has been started and that one's waited for: copies of
+// threads stand there, behind a second barrier. Bulk copies stand where they do otherwise, one iteration less ahead, into
+// tiles that were read two iterations before.
 //
 // Products of warpgroups that take what is computed from an iteration's other products run an iteration later, beside the
 // next one's (Warpgroups/LateProducts.h): the tiles that they alone read are then copied with those of that iteration.
@@ -96,13 +98,15 @@ public:
       : loop(ahead.loop), tiles(ahead.tiles), waits(waits), slice(ahead.slice), lateSlice(ahead.lateSlice),
         late(ahead.late), stages(stages), depth(stages - 1), b(loop), loc(loop.getLoc()) {
     hasGroups = llvm::any_of(tiles, [](const StagedTile &tile) { return !tile.mapped; });
-    if (stages < 3)
+    bool hasBoxes = llvm::any_of(tiles, [](const StagedTile &tile) { return bool(tile.mapped); });
+    if (hasBoxes && stages < 3)
       return;
     llvm::DenseSet<Value> own;
     for (const StagedTile &tile : tiles)
       own.insert(tile.alloc->getResult(0));
     lagging = waitOfLaggingProduct(loop, own);
-    depth -= lagging ? 1 : 0;
+    skipsStage = lagging && hasBoxes;
+    depth -= skipsStage ? 1 : 0;
   }
   void run();
 
@@ -155,7 +159,8 @@ private:
   const Slice &slice, &lateSlice;
   const LateProducts &late;
   int stages, depth;
-  WgmmaWaitOp lagging; // for a product that reads its tiles into the next iteration; null where none does
+  WgmmaWaitOp lagging;     // for a product that reads its tiles into the next iteration; null where none does
+  bool skipsStage = false; // whether copies start before that iteration's product is waited for
   OpBuilder b;
   Location loc;
   SmallVector<Value> rings;
@@ -403,7 +408,7 @@ SmallVector<Value> LoopPipeliner::nextPlaces(Value stage, Value freed, Value par
     next.push_back(freed);
   } else {
     next.push_back(behind(stage));
-    next.push_back(lagging ? behind(freed) : stage);
+    next.push_back(skipsStage ? behind(freed) : stage);
   }
   if (boxes && countsTurns()) {
     // The highest bit of a sum that overflows after two times round.
@@ -447,7 +452,7 @@ void LoopPipeliner::rewriteLoop() {
   inits.append(lateAhead);
   inits.push_back(zero);
   if (!two)
-    inits.push_back(i32((lagging ? depth : stages - 1) * pitch));
+    inits.push_back(i32((skipsStage ? depth : stages - 1) * pitch));
   if (boxes)
     inits.push_back(zero);
   auto pipelined = scf::ForOp::create(b, loc, loop.getLowerBound(), loop.getUpperBound(), loop.getStep(), inits);
@@ -466,6 +471,10 @@ void LoopPipeliner::rewriteLoop() {
   if (boxes)
     boxes->wait(b, loc, stage, countsTurns() ? arith::ShRUIOp::create(b, loc, parity, i32(31)).getResult() : parity);
   arrived = BarrierOp::create(b, loc);
+  if (lagging && !skipsStage) {
+    b.setInsertionPointAfter(lagging);
+    BarrierOp::create(b, loc); // behind which every warpgroup's product of the iteration before has read its tiles
+  }
   Iteration one = fromThis(toOne, slice, pipelined, extra), lateOne;
   if (!late.none())
     lateOne = fromThis(toLate, lateSlice, pipelined, extra.drop_front(ahead.size()));

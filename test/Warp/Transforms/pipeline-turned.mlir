@@ -14,10 +14,11 @@
 // CHECK: warp.alloc : <stages = 3, 128x64xf16,
 // CHECK-NEXT: warp.alloc : <stages = 3, 128x64xf16,
 // CHECK: scf.for
-// CHECK-COUNT-2: warp.async_copy
-// CHECK-NOT: warp.async_copy
 // CHECK: warp.permute_shared
 // CHECK: warp.wgmma
+// CHECK-COUNT-2: warp.async_copy
+// CHECK-NOT: warp.async_copy
+// CHECK: scf.yield
 module attributes {warp.target = "sm_90a"} {
   func.func @turned(%x: !p, %y: !p, %n: i32) -> !c attributes {tile.schedule = #tile.schedule<warps = 8, stages = 3>} {
     %c0 = arith.constant 0 : i32
