@@ -85,6 +85,7 @@ std::vector<Stage> tileToLLVMStages(bool boxes, bool roles) {
          passes.addNestedPass<func::FuncOp>(warp::createWarpPipeline({boxes}));
          if (roles)
            passes.addNestedPass<func::FuncOp>(warp::createWarpSpecialise());
+         passes.addNestedPass<func::FuncOp>(warp::createWarpAwaitCopiesLate());
          passes.addNestedPass<func::FuncOp>(warp::createWarpLoadAhead());
          if (boxes)
            passes.addNestedPass<func::FuncOp>(warp::createWarpStoreBoxes());

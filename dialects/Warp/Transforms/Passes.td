@@ -726,6 +726,49 @@ def WarpMaskSpans : Pass<"warp-mask-spans", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::weft::warp::WarpDialect", "::mlir::arith::ArithDialect", "::weft::tile::TileDialect"];
 }
 
+def WarpAwaitCopiesLate : Pass<"warp-await-copies-late", "::mlir::func::FuncOp"> {
+  let summary = "wait for what is copied before a loop when the loop's first bulk copies are under way";
+  let description = [{
+    A `warp.async_wait` before a ring of bulk copies moves behind the barrier that lets these begin, with a proxy fence and a
+    barrier of its own: copies before the loop and the loop's first arrive together. Where the ring is in a branch, a wait
+    stays behind the branch too.
+
+    Left as it is where what was copied is read before, or where threads copy into the ring, whose groups the wait would
+    count.
+
+    Needs: rings as `warp-pipeline` and `warp-specialise` leave them, and no barriers but theirs.
+
+    Rejects: nothing.
+
+    ```mlir
+    #q = #warp.layout<[64], register = [[1], [2]], lane = [[4], [8], [16], [32], [0]], warp = [[0], [0]]>
+    #t = #warp.layout<[64], offset = [[1], [2], [4], [8], [16], [32]]>
+    #b = #warp.layout<[1], offset = []>
+    func.func @f(%p: tensor<64x!tile.ptr<f32>, #q>, %t: !warp.shared<64xf32, #t>, %ring: !warp.shared<stages = 2, 1xi64, #b>) {
+      warp.async_copy %p to %t {contiguity = 4 : i32} : tensor<64x!tile.ptr<f32>, #q> -> !warp.shared<64xf32, #t>
+      warp.async_commit
+      warp.async_wait {pending = 0 : i32}
+      warp.mbarrier_init %ring : !warp.shared<stages = 2, 1xi64, #b>
+      warp.barrier
+      return
+    }
+    ```
+    becomes
+    ```mlir
+    func.func @f(%p: tensor<64x!tile.ptr<f32>, ...>, %t: ..., %ring: ...) {
+      warp.async_copy %p to %t {contiguity = 4 : i32} : ...
+      warp.async_commit
+      warp.mbarrier_init %ring : ...
+      warp.barrier
+      warp.async_wait {pending = 0 : i32}
+      warp.proxy_fence
+      warp.barrier
+      return
+    }
+    ```
+  }];
+}
+
 def WarpDeferWaits : Pass<"warp-defer-waits", "::mlir::func::FuncOp"> {
   let summary = "wait for products of warpgroups where their sums are needed first";
   let description = [{
