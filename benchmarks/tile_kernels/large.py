@@ -14,6 +14,7 @@ from torch.nn import functional
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 from . import Case, attention, indexed, linear, matmul, norms, quantised, rows
+from .matmul import tile_of_program
 
 #: makers by name, each with the bytes it must move and the operations of its products
 LARGE: dict[str, Callable[[], tuple[Case, float, float]]] = {}
@@ -193,13 +194,10 @@ def _described_kernel(
     a, b, c, M, N, K,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP: tl.constexpr, TURNED: tl.constexpr,
 ):  # fmt: skip
-    tile_m, tile_n = matmul.tile_of_program(tl.program_id(0), M, N, BLOCK_M, BLOCK_N, GROUP)
+    tile_m, tile_n = tile_of_program(tl.program_id(0), M, N, BLOCK_M, BLOCK_N, GROUP)
     total = tl.zeros([BLOCK_M, BLOCK_N], tl.float32)
     for k in range(0, K, BLOCK_K):
-        if TURNED:
-            b_tile = b.load([tile_n * BLOCK_N, k]).T
-        else:
-            b_tile = b.load([k, tile_n * BLOCK_N])
+        b_tile = b.load([tile_n * BLOCK_N, k]).T if TURNED else b.load([k, tile_n * BLOCK_N])
         total = tl.dot(a.load([tile_m * BLOCK_M, k]), b_tile, total)
     c.store([tile_m * BLOCK_M, tile_n * BLOCK_N], total.to(tl.bfloat16))
 

@@ -93,8 +93,8 @@ public:
   CudaKernel(std::shared_ptr<LoadedModule> module, CUfunction function, EntryParameters declared,
              TensorMapRecipes recipes)
       : module(std::move(module)), function(function), declared(std::move(declared)),
-        maps(std::move(recipes),
-             [this](const TensorMapValues &each) { return encode(*this->module->context, each); }) {}
+        maps(std::move(recipes), [this](const TensorMapValues &each) { return encode(*this->module->context, each); }) {
+  }
 
   KernelAttributes attributes() const override {
     Current current(*module->context);
@@ -120,9 +120,9 @@ private:
     constexpr size_t mostPadding = 64; // behind the last one
     size_t needed = declared.empty() ? 0 : declared.back().offset + declared.back().bytes;
     if (parameters.size() < needed || parameters.size() >= needed + mostPadding)
-      return failure(StatusCode::InvalidArgument,
-                     weft::format("expected the {} bytes of the kernel's parameters, but got {}", needed,
-                                  parameters.size()));
+      return failure(
+          StatusCode::InvalidArgument,
+          weft::format("expected the {} bytes of the kernel's parameters, but got {}", needed, parameters.size()));
     std::vector<void *> pointers;
     pointers.reserve(declared.size());
     for (const EntryParameter &each : declared)

@@ -182,9 +182,7 @@ public:
   }
 
   const DeviceProperties &properties() const override { return facts; }
-  std::string name() const override {
-    return isNamed ? "simulator:" + targetName(target) : "simulator";
-  }
+  std::string name() const override { return isNamed ? "simulator:" + targetName(target) : "simulator"; }
 
   Result<Address> allocate(size_t bytes) override { return machine->memory.allocate(bytes); }
   Status free(Address address) override { return machine->memory.free(address); }

@@ -18,7 +18,8 @@ std::string withoutComments(std::string_view text) {
     if (first == std::string_view::npos)
       break;
     size_t end = line < block ? text.find('\n', first) : text.find("*/", first + 2);
-    text.remove_prefix(std::min(text.size(), end == std::string_view::npos ? text.size() : end + (line < block ? 0 : 2)));
+    text.remove_prefix(
+        std::min(text.size(), end == std::string_view::npos ? text.size() : end + (line < block ? 0 : 2)));
     plain += ' ';
   }
   return plain;

@@ -336,10 +336,10 @@ def test_functions_of_two(name, reference, units, dtype, seed):
 
 
 #: functions that have a number for one that is none: the other one, a sign, a bound, an integer, bits
-OF_NO_NUMBER = (
-    "copysign ldexp scalbn maximum minimum fmax fmin fmaxf fminf saturatef ilogb isinf isnan isfinited finitef signbit "
-    "llrint llround"
-).split()
+OF_NO_NUMBER = {
+    "copysign", "ldexp", "scalbn", "maximum", "minimum", "fmax", "fmin", "fmaxf", "fminf", "saturatef", "ilogb",
+    "isinf", "isnan", "isfinited", "finitef", "signbit", "llrint", "llround",
+}  # fmt: skip
 CONVERTS = re.compile("2(int|uint|ll|ull|hiint|loint|float|double)|_as_")
 
 

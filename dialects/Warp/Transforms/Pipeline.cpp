@@ -146,6 +146,7 @@ private:
   };
   Distance distance(int iterations);
   Iteration fromThis(Distance distance, const Slice &slice, scf::ForOp pipelined, ValueRange carried);
+  void waitForTiles(Value stage, Value parity);
   void rewriteLoop();
   void moveCoordinates(Block *body);
   /// Whether the parity of a ring's phase is the highest bit of a sum.
@@ -441,6 +442,19 @@ LoopPipeliner::Iteration LoopPipeliner::fromThis(Distance distance, const Slice 
   return found;
 }
 
+/// Waits for an iteration's tiles, and stands where the place of those of the iteration before may be taken.
+void LoopPipeliner::waitForTiles(Value stage, Value parity) {
+  if (hasGroups)
+    AsyncWaitOp::create(b, loc, b.getI32IntegerAttr(depth - 1));
+  if (boxes)
+    boxes->wait(b, loc, stage, countsTurns() ? arith::ShRUIOp::create(b, loc, parity, i32(31)).getResult() : parity);
+  arrived = BarrierOp::create(b, loc);
+  if (!lagging || skipsStage)
+    return;
+  b.setInsertionPointAfter(lagging);
+  BarrierOp::create(b, loc); // behind which every warpgroup's product of the iteration before has read its tiles
+}
+
 void LoopPipeliner::rewriteLoop() {
   Distance toOne = distance(depth), toLate = late.none() ? Distance() : distance(depth - 1);
   // A tile's number is the count of bytes before it.
@@ -466,15 +480,7 @@ void LoopPipeliner::rewriteLoop() {
   Value stage = extra[place], parity = extra.back();
 
   b.setInsertionPointToStart(body);
-  if (hasGroups)
-    AsyncWaitOp::create(b, loc, b.getI32IntegerAttr(depth - 1));
-  if (boxes)
-    boxes->wait(b, loc, stage, countsTurns() ? arith::ShRUIOp::create(b, loc, parity, i32(31)).getResult() : parity);
-  arrived = BarrierOp::create(b, loc);
-  if (lagging && !skipsStage) {
-    b.setInsertionPointAfter(lagging);
-    BarrierOp::create(b, loc); // behind which every warpgroup's product of the iteration before has read its tiles
-  }
+  waitForTiles(stage, parity);
   Iteration one = fromThis(toOne, slice, pipelined, extra), lateOne;
   if (!late.none())
     lateOne = fromThis(toLate, lateSlice, pipelined, extra.drop_front(ahead.size()));

@@ -1,7 +1,8 @@
 # Part of Weft. SPDX-License-Identifier: Apache-2.0
-"""Launches with descriptors made on the host that are known again. A descriptor's array, sizes and strides are arguments like
-others; what is left of descriptors, their blocks' sizes and padding, makes a *form* of calls, and each form has its own
-known launches.
+"""Launches with descriptors made on the host that are known again.
+
+A descriptor's array, sizes and strides are arguments like others. What is left of descriptors, their blocks' sizes and
+padding, makes a *form* of calls, and each form has its own known launches.
 """
 
 from __future__ import annotations
@@ -93,8 +94,8 @@ class DescribedLaunches:
         runtime: Sequence[int],
         launch: Launch,
     ) -> None:
-        """As Launches.keep; ``parameters`` and ``parts`` are those of the kernel with descriptors' parts in their place, and
-        ``runtime`` numbers them. A call with other constants that have no key is not kept."""
+        """As Launches.keep; ``parameters`` and ``parts`` are the kernel's, descriptors' parts in their place, which
+        ``runtime`` numbers. A call with other constants that have no key is not kept."""
         call = unpacked(args, keywords)
         places = [i for i, parameter in enumerate(parameters) if not parameter.name.endswith(_CONSTANTS)]
         if call is None or compared(tuple(token(parameters[i], parts[i]) for i in places)):

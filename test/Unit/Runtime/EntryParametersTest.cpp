@@ -1,7 +1,7 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // Where parameters lie among packed ones, beside the simulator's reading of the same PTX.
-#include "runtime/Simulator/Interface/Simulator.h"
 #include "runtime/Support/EntryParameters.h"
+#include "runtime/Simulator/Interface/Simulator.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -45,7 +45,8 @@ TEST(EntryParameters, AreAtTheirOwnAlignment) {
 )
 .reqntid 128, 1, 1
 { ret; })";
-  EXPECT_EQ(of("f", text), (EntryParameters{{0, 8}, {8, 1}, {12, 6}, {20, 4}, {64, 128}, {192, 8}, {200, 2}, {256, 256}}));
+  EXPECT_EQ(of("f", text),
+            (EntryParameters{{0, 8}, {8, 1}, {12, 6}, {20, 4}, {64, 128}, {192, 8}, {200, 2}, {256, 256}}));
   EXPECT_EQ(of("f", text), bySimulator("f", text));
 }
 
@@ -63,8 +64,8 @@ TEST(EntryParameters, OfSeveralEntries) {
 }
 
 TEST(EntryParameters, OfOtherForms) {
-  for (std::string_view list : {".param .u64", ".param x", ".param .q7 x", ".param .align 3 .b8 x[4]", ".param .b8 x[n]",
-                                ".param .b8 x[4", ".param .align .b8 x", ",", ".param .u24 x"})
+  for (std::string_view list : {".param .u64", ".param x", ".param .q7 x", ".param .align 3 .b8 x[4]",
+                                ".param .b8 x[n]", ".param .b8 x[4", ".param .align .b8 x", ",", ".param .u24 x"})
     EXPECT_THAT(entryParametersOf(".entry f(" + std::string(list) + ") { ret; }"), IsEmpty()) << list;
   for (std::string_view text : {"", ".entry", ".entry f(", ".entry (", "// .entry f(.param .u64 x) {"})
     EXPECT_LE(entryParametersOf(text).size(), 1u) << text;

@@ -245,7 +245,8 @@ CUresult cuTensorMapEncodeTiled(void *to, int type, uint32_t rank, void *address
   return success;
 }
 CUresult cuLaunchKernel(CUfunction function, unsigned gridX, unsigned gridY, unsigned gridZ, unsigned blockX,
-                        unsigned blockY, unsigned blockZ, unsigned sharedBytes, CUstream, void **pointers, void **extra) {
+                        unsigned blockY, unsigned blockZ, unsigned sharedBytes, CUstream, void **pointers,
+                        void **extra) {
   return run({{gridX, gridY, gridZ}, {blockX, blockY, blockZ}, {}, sharedBytes}, function, pointers, extra);
 }
 CUresult cuLaunchKernelEx(const LaunchConfig *config, CUfunction function, void **pointers, void **extra) {

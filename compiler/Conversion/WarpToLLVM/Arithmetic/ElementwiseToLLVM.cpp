@@ -50,13 +50,17 @@ Value productOfParts(Value x, const APInt &factor, Emitter &e) {
 /// knows more of whole ones: which bits are the number's.
 bool leadsToAddress(Value index, unsigned depth = 0) {
   constexpr unsigned enough = 8;
-  return depth < enough && llvm::any_of(index.getUsers(), [&](Operation *user) {
-    if (isa<tile::AddPtrOp>(user))
-      return true;
-    bool isOfIndices = isa<arith::AddIOp, arith::SubIOp, arith::MulIOp, arith::ShLIOp, arith::ExtSIOp, tile::SplatOp,
-                           tile::ExpandDimsOp, tile::BroadcastOp, tile::PermuteOp, warp::ConvertLayoutOp>(user);
-    return isOfIndices && leadsToAddress(user->getResult(0), depth + 1);
-  });
+  return depth < enough &&
+         llvm::any_of(
+             index.getUsers(),
+             [&](Operation *user) {
+               if (isa<tile::AddPtrOp>(user))
+                 return true;
+               bool isOfIndices =
+                   isa<arith::AddIOp, arith::SubIOp, arith::MulIOp, arith::ShLIOp, arith::ExtSIOp, tile::SplatOp,
+                       tile::ExpandDimsOp, tile::BroadcastOp, tile::PermuteOp, warp::ConvertLayoutOp>(user);
+               return isOfIndices && leadsToAddress(user->getResult(0), depth + 1);
+             });
 }
 
 /// Whether an op's registers may be taken apart: where it promises nothing of the whole, there are several, and they are of

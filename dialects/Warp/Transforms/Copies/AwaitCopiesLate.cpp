@@ -60,8 +60,8 @@ static RingStart startOf(MbarrierInitOp init) {
   if (!barrier)
     return {};
   Operation *behind = barrier->getNextNode();
-  while (isa<ProduceOp>(behind) || (isMemoryEffectFree(behind) && behind->getNumRegions() == 0 &&
-                                    !behind->hasTrait<OpTrait::IsTerminator>()))
+  while (isa<ProduceOp>(behind) ||
+         (isMemoryEffectFree(behind) && behind->getNumRegions() == 0 && !behind->hasTrait<OpTrait::IsTerminator>()))
     behind = behind->getNextNode();
   Operation *parent = init->getParentOp();
   bool isBranch = isa<scf::IfOp>(parent) && isa<func::FuncOp>(parent->getParentOp());

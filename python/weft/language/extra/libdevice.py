@@ -251,8 +251,8 @@ def log10(x: Any) -> tensor:
 
 @builtin
 def pow(x: Any, y: Any) -> tensor:
-    """x to the power y, within four units of the last place. Negative x have a power where y is an integer. ``y`` may be
-    an integer."""
+    """x to the power y, within four units of the last place. Negative x have a power where y is an integer. ``y`` may
+    be an integer."""
     base = _wide(x, "pow")
     exponent = to_tensor(y, "the exponent of 'pow'")
     exponent = convert(exponent, base.dtype)
