@@ -3,6 +3,7 @@
 
 import itertools
 import random
+import types
 
 import numpy as np
 import pytest
@@ -25,6 +26,28 @@ def scale(x, y, n, factor, skip=None, BLOCK: wl.constexpr = 32, MODE: wl.constex
 def by_global(x, y):
     i = wl.arange(0, 16)
     wl.store(y + i, wl.load(x + i) * FACTOR)
+
+
+helpers = types.ModuleType("helpers")
+
+
+@weft.jit
+def twice(x):
+    return x * 2
+
+
+@weft.jit
+def thrice(x):
+    return x * 3
+
+
+helpers.change = twice
+
+
+@weft.jit
+def by_module(x, y):
+    i = wl.arange(0, 16)
+    wl.store(y + i, helpers.change(wl.load(x + i)))
 
 
 @pytest.fixture
@@ -150,6 +173,21 @@ def test_defaults_of_arguments(known):
 @weft.jit
 def copy_block(x, y, row, factor, MODE: wl.constexpr = None):
     y.store([row, 0], x.load([row, 0]) * factor)
+
+
+def test_attributes_of_modules_are_variables(known, monkeypatch):
+    x, y = torch.arange(16.0), torch.zeros(16)
+    warm(lambda: by_module[(1,)](x, y))
+    assert known[-1] and torch.equal(y, x * 2)
+    monkeypatch.setattr(helpers, "change", thrice)
+    by_module[(1,)](x, y)
+    assert not known[-1] and torch.equal(y, x * 3)
+    by_module[(1,)](x, y)
+    by_module[(1,)](x, y)
+    assert known[-1]
+    monkeypatch.setattr(helpers, "load", 1, raising=False)  # a name that the kernel has, of another object
+    by_module[(1,)](x, y)
+    assert not known[-1] and torch.equal(y, x * 3)
 
 
 def described(array, block=(8, 8), padding="zero"):

@@ -236,7 +236,7 @@ class Reads:
 
     def _opened(self, value: Any) -> Hashable:
         self._open.append(value)
-        self._mutable = True
+        self._mutable |= not isinstance(value, types.ModuleType)  # whose attributes are variables
         return Same(value)
 
     def _module(self, value: types.ModuleType) -> Hashable:
@@ -299,7 +299,9 @@ class Reads:
     def _attribute(self, owner: Any, name: str) -> Hashable | None:
         """What code may get by ``owner.name``, and nothing where it gets none. No code runs."""
         if isinstance(owner, types.ModuleType):
-            return self.value(vars(owner)[name]) if name in vars(owner) else None
+            found_there = vars(owner).get(name, MISSING)
+            self._globals.append((vars(owner), name, found_there))
+            return None if found_there is MISSING else self.value(found_there)
         found: list[Hashable] = []
         kind = owner if isinstance(owner, type) else type(owner)
         if name == "__class__":
