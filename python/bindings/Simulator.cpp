@@ -62,7 +62,8 @@ struct DeviceRange {
 std::vector<DeviceRange> mergeRanges(const std::vector<Buffer> &buffers) {
   std::vector<DeviceRange> ranges;
   for (const Buffer &buffer : buffers)
-    ranges.push_back({buffer.host, buffer.host + buffer.bytes, buffer.readOnly, buffer.name, buffer.inPlace, {}, nullptr});
+    ranges.push_back(
+        {buffer.host, buffer.host + buffer.bytes, buffer.readOnly, buffer.name, buffer.inPlace, {}, nullptr});
   std::sort(ranges.begin(), ranges.end(), [](const DeviceRange &a, const DeviceRange &b) { return a.begin < b.begin; });
   std::vector<DeviceRange> merged;
   for (DeviceRange &range : ranges) {
