@@ -1,7 +1,9 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 #include "runtime/Support/EntryParameters.h"
 
-#include <charconv>
+#include "runtime/Support/Numbers.h"
+
+#include <algorithm>
 #include <optional>
 
 namespace weft {
@@ -9,7 +11,7 @@ namespace {
 
 constexpr std::string_view spaces = " \t\r\n";
 
-/// A copy of PTX text up to `end` without its comments.
+/// A copy of PTX text without its comments.
 std::string withoutComments(std::string_view text) {
   std::string plain;
   while (!text.empty()) {
@@ -25,13 +27,6 @@ std::string withoutComments(std::string_view text) {
   return plain;
 }
 
-std::optional<uint32_t> numberOf(std::string_view text) {
-  uint32_t value = 0;
-  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc() && end == text.data() + text.size() && !text.empty() ? std::optional(value)
-                                                                                   : std::nullopt;
-}
-
 std::string_view takeWord(std::string_view &text) {
   text.remove_prefix(std::min(text.size(), text.find_first_not_of(spaces)));
   std::string_view word = text.substr(0, text.find_first_of(spaces));
@@ -44,7 +39,7 @@ std::optional<uint32_t> bytesOfType(std::string_view type) {
   if (type == ".texref" || type == ".samplerref" || type == ".surfref")
     return 8;
   bool known = type.size() > 2 && type[0] == '.' && std::string_view("busf").contains(type[1]);
-  std::optional<uint32_t> bits = known ? numberOf(type.substr(2)) : std::nullopt;
+  std::optional<uint32_t> bits = known ? numberOf<uint32_t>(type.substr(2)) : std::nullopt;
   return bits && (*bits == 8 || *bits == 16 || *bits == 32 || *bits == 64 || *bits == 128) ? std::optional(*bits / 8)
                                                                                            : std::nullopt;
 }
@@ -55,7 +50,7 @@ std::optional<uint32_t> countOf(std::string_view name) {
   if (open == std::string_view::npos)
     return 1;
   size_t close = name.find(']', open);
-  return close == std::string_view::npos ? std::nullopt : numberOf(name.substr(open + 1, close - open - 1));
+  return close == std::string_view::npos ? std::nullopt : numberOf<uint32_t>(name.substr(open + 1, close - open - 1));
 }
 
 /// One declaration: ".param .align 64 .b8 m[128]", ".param .u64 .ptr .global .align 16 x", behind what ends at `end`.
@@ -69,7 +64,7 @@ std::optional<EntryParameter> parameterOf(std::string_view declaration, uint32_t
     if (word == ".ptr") {
       pointer = true;
     } else if (word == ".align") {
-      std::optional<uint32_t> bytes = numberOf(takeWord(declaration));
+      std::optional<uint32_t> bytes = numberOf<uint32_t>(takeWord(declaration));
       if (!bytes || *bytes == 0 || (*bytes & (*bytes - 1)))
         return std::nullopt;
       if (!pointer)

@@ -2,9 +2,9 @@
 #include "runtime/Support/TensorMaps.h"
 
 #include "runtime/Support/Format.h"
+#include "runtime/Support/Numbers.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cstring>
 #include <optional>
 
@@ -20,13 +20,6 @@ std::string_view take(std::string_view &text, char end) {
   std::string_view word = text.substr(0, length);
   text.remove_prefix(std::min(text.size(), length == std::string_view::npos ? text.size() : length + 1));
   return word;
-}
-
-template <typename T> std::optional<T> numberOf(std::string_view text) {
-  T value{};
-  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc() && end == text.data() + text.size() && !text.empty() ? std::optional(value)
-                                                                                   : std::nullopt;
 }
 
 /// "i8@56"

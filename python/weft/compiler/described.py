@@ -7,6 +7,8 @@ padding, makes a *form* of calls, and each form has its own known launches.
 
 from __future__ import annotations
 
+import functools
+import itertools
 from collections.abc import Hashable, Sequence
 from typing import Any, NamedTuple
 
@@ -34,36 +36,31 @@ def _unpack(value: TensorDescriptor) -> tuple[tuple[Any, ...], list[Any]]:
     return form, [value.base, *shape, *strides]
 
 
+@functools.cache
+def _names(name: str, rank: int, strides: int) -> tuple[str, ...]:
+    """What a descriptor's parts are called, in the order of ``_unpack``."""
+    shape = (f"{name}.shape[{axis}]" for axis in range(rank))
+    return (f"{name}.base", *shape, *(f"{name}.strides[{axis}]" for axis in range(strides)))
+
+
 def unpacked(args: tuple[Any, ...], keywords: dict[str, Any]) -> Unpacked | None:
     """None where no argument is a descriptor, or one is a tuple or a list, which may hold some."""
     form: list[Any] = []
     values: list[Any] = []
     named: dict[str, Any] = {}
-    for index, value in enumerate(args):
-        kind = type(value)
-        if kind is TensorDescriptor:
-            constants, more = _unpack(value)
-            form.append((index, constants))
-            values += more
-        elif isinstance(value, (tuple, list)):
+    for place, value in itertools.chain(enumerate(args), keywords.items()):
+        if isinstance(value, (tuple, list)):
             return None
+        names: tuple[Any, ...] = (place,)
+        parts = [value]
+        if type(value) is TensorDescriptor:
+            constants, parts = _unpack(value)
+            form.append((place, constants))
+            names = _names(str(place), *constants[:2])
+        if isinstance(place, int):
+            values += parts
         else:
-            values.append(value)
-    for name, value in keywords.items():
-        kind = type(value)
-        if kind is TensorDescriptor:
-            constants, more = _unpack(value)
-            form.append((name, constants))
-            rank = constants[0]
-            named[f"{name}.base"] = more[0]
-            for axis in range(rank):
-                named[f"{name}.shape[{axis}]"] = more[1 + axis]
-            for axis in range(constants[1]):
-                named[f"{name}.strides[{axis}]"] = more[1 + rank + axis]
-        elif isinstance(value, (tuple, list)):
-            return None
-        else:
-            named[name] = value
+            named.update(zip(names, parts, strict=True))
     return Unpacked(tuple(form), tuple(values), named) if form else None
 
 

@@ -1,8 +1,9 @@
 # Part of Weft. SPDX-License-Identifier: Apache-2.0
 """Elementary functions of float64, which the machine has no instructions for: within two units of the last place.
 
-A *pair* is a number as the sum of two float64, of which the second is at most half a unit of the first one's last
-place. Products and sums are fused where the back end likes; a product whose rounding matters is ``fma(a, b, 0)``.
+A *pair* is a number as the sum of two float64 (in ``singles``, float32), of which the second is at most half a unit of
+the first one's last place. Products and sums are fused where the back end likes; a product whose rounding matters is
+``fma(a, b, 0)``.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ def exact_sum(a: tensor, b: tensor) -> Pair:
 
 def exact_product(a: tensor, b: tensor) -> Pair:
     """a · b."""
-    product = fma(a, b, number(0.0))
+    product = fma(a, b, scalar_constant(0.0, a.dtype))
     return product, fma(a, b, -product)
 
 
@@ -78,7 +79,7 @@ def pair_product(a: Pair, b: Pair) -> Pair:
 
 def horner(u: tensor, powers: Sequence[Any]) -> tensor:
     """A polynomial, lowest power first."""
-    numbers = [each if isinstance(each, tensor) else number(each) for each in powers]
+    numbers = [each if isinstance(each, tensor) else scalar_constant(each, u.dtype) for each in powers]
     total = numbers[-1]
     for coefficient in reversed(numbers[:-1]):
         total = fma(total, u, coefficient)
@@ -245,16 +246,20 @@ def log1p(x: tensor) -> tensor:
     return where(abs(x) < 2.0**-54, x, _of_positive(total, log_pair(total, rest)[0]))
 
 
+def power_of(x: tensor, y: tensor, usual: tensor) -> tensor:
+    """x to the power y of x from 0 to infinity, which is ``usual`` between these. Not a number where x or y is none."""
+    zero, infinity = (scalar_constant(each, x.dtype) for each in (0.0, INFINITY))
+    ends = where(x == 0.0, where(y > 0.0, zero, infinity), where(y > 0.0, infinity, zero))
+    result = where((x > 0.0) & (x < INFINITY), usual, ends)
+    return where((x == x) & (y == y), result, x + y)
+
+
 def pow_positive(x: tensor, y: tensor) -> tensor:
     """x to the power y of x from 0 to infinity. Not a number where x or y is none."""
     high, low = log_pair(x)
     bounded = minimum(maximum(y, -1e305), 1e305)
     high, low = pair_product((bounded, number(0.0)), (high, low))
-    usual = exp_pair(high, where(abs(high) < 1400.0, low, number(0.0)))
-    grows = where(y > 0.0, number(INFINITY), number(0.0))
-    ends = where(x == 0.0, where(y > 0.0, number(0.0), number(INFINITY)), grows)
-    result = where((x > 0.0) & (x < INFINITY), usual, ends)
-    return where((x == x) & (y == y), result, x + y)
+    return power_of(x, y, exp_pair(high, where(abs(high) < 1400.0, low, number(0.0))))
 
 
 # ---- Angles

@@ -5,38 +5,18 @@ would make visible. See ``doubles`` for what a pair is, and why the products her
 from __future__ import annotations
 
 from .casts import convert, reread
-from .doubles import whole
+from .doubles import INFINITY, Pair, exact_product, exact_sum, horner, ordered_sum, power_of, whole
 from .literals import scalar_constant
 from .maths import fdiv, fma, maximum, minimum, where
 from .types import float32, int32
 from .value import tensor
 
-Pair = tuple[tensor, tensor]
-_INFINITY = float("inf")
 _LOG2_E_TWICE = (2.885390043258667, 3.85192597818218e-08)  # 2 / ln 2
 _LN2 = 0.6931471805599453
 
 
 def _number(value: float) -> tensor:
     return scalar_constant(value, float32)
-
-
-def _ordered_sum(a: tensor, b: tensor) -> Pair:
-    """a + b, where a is 0 or not the smaller."""
-    total = a + b
-    return total, b - (total - a)
-
-
-def _exact_product(a: tensor, b: tensor) -> Pair:
-    product = fma(a, b, _number(0.0))
-    return product, fma(a, b, -product)
-
-
-def _horner(u: tensor, powers: list[float]) -> tensor:
-    total = _number(powers[-1])
-    for each in reversed(powers[:-1]):
-        total = fma(total, u, _number(each))
-    return total
 
 
 def _log2_pair(x: tensor) -> Pair:
@@ -47,25 +27,23 @@ def _log2_pair(x: tensor) -> Pair:
     e = (bits - 0x3F3504F3) >> 23
     m = reread(bits - (e << 23), float32)
     f = m - 1.0
-    below, less = _ordered_sum(_number(2.0), f)
+    below, less = ordered_sum(_number(2.0), f)
     s = fdiv(f, below)
-    s, rest = _ordered_sum(s, fdiv(fma(-s, below, f) - s * less, below))
+    s, rest = ordered_sum(s, fdiv(fma(-s, below, f) - s * less, below))
     square = s * s
-    tail = s * square * _horner(square, [1 / 3, 1 / 5, 1 / 7, 1 / 9])
-    high, low = _exact_product(s, _number(_LOG2_E_TWICE[0]))
+    tail = s * square * horner(square, [1 / 3, 1 / 5, 1 / 7, 1 / 9])
+    high, low = exact_product(s, _number(_LOG2_E_TWICE[0]))
     low = fma(s, _number(_LOG2_E_TWICE[1]), fma(rest + tail, _number(_LOG2_E_TWICE[0]), low))
     turns = convert(e - where(small, 24, 0).to(int32), float32)
-    total = turns + high
-    back = total - turns
-    rest = (turns - (total - back)) + (high - back)
-    return _ordered_sum(total, rest + low)
+    total, rest = exact_sum(turns, high)
+    return ordered_sum(total, rest + low)
 
 
 def _exp2_of_pair(high: tensor, low: tensor) -> tensor:
     bounded = minimum(maximum(high, -252.0), 252.0)
     k = whole(bounded)
     u = ((bounded - k) + where(bounded == high, low, _number(0.0))) * _LN2
-    near = _horner(u, [1.0, 1.0, 1 / 2, 1 / 6, 1 / 24, 1 / 120, 1 / 720, 1 / 5040])
+    near = horner(u, [1.0, 1.0, 1 / 2, 1 / 6, 1 / 24, 1 / 120, 1 / 720, 1 / 5040])
     turns = convert(k, int32)
     first = turns >> 1
     return near * reread((first + 127) << 23, float32) * reread((turns - first + 127) << 23, float32)
@@ -73,11 +51,7 @@ def _exp2_of_pair(high: tensor, low: tensor) -> tensor:
 
 def pow_positive(x: tensor, y: tensor) -> tensor:
     """x to the power y of x from 0 to infinity. Not a number where x or y is none."""
-    high, low = _log2_pair(where((x > 0.0) & (x < _INFINITY), x, _number(1.0)))
+    high, low = _log2_pair(where((x > 0.0) & (x < INFINITY), x, _number(1.0)))
     bounded = minimum(maximum(y, -1e30), 1e30)
-    product, rest = _exact_product(bounded, high)
-    usual = _exp2_of_pair(product, fma(bounded, low, rest))
-    grows = where(y > 0.0, _number(_INFINITY), _number(0.0))
-    ends = where(x == 0.0, where(y > 0.0, _number(0.0), _number(_INFINITY)), grows)
-    result = where((x > 0.0) & (x < _INFINITY), usual, ends)
-    return where((x == x) & (y == y), result, x + y)
+    product, rest = exact_product(bounded, high)
+    return power_of(x, y, _exp2_of_pair(product, fma(bounded, low, rest)))

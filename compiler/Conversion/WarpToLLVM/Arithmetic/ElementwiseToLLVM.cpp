@@ -48,19 +48,25 @@ Value productOfParts(Value x, const APInt &factor, Emitter &e) {
 
 /// Whether an address is made of an index, by way of other arithmetic on indices. Elsewhere, as where they are compared, LLVM
 /// knows more of whole ones: which bits are the number's.
-bool leadsToAddress(Value index, unsigned depth = 0) {
-  constexpr unsigned enough = 8;
-  return depth < enough &&
-         llvm::any_of(
-             index.getUsers(),
-             [&](Operation *user) {
-               if (isa<tile::AddPtrOp>(user))
-                 return true;
-               bool isOfIndices =
-                   isa<arith::AddIOp, arith::SubIOp, arith::MulIOp, arith::ShLIOp, arith::ExtSIOp, tile::SplatOp,
-                       tile::ExpandDimsOp, tile::BroadcastOp, tile::PermuteOp, warp::ConvertLayoutOp>(user);
-               return isOfIndices && leadsToAddress(user->getResult(0), depth + 1);
-             });
+bool leadsToAddress(Value index) {
+  constexpr unsigned enough = 8; // ops on the way
+  SmallVector<Value> level{index};
+  llvm::SmallPtrSet<Operation *, 16> seen;
+  for (unsigned depth = 0; depth < enough && !level.empty(); ++depth) {
+    SmallVector<Value> next;
+    for (Value each : level)
+      for (Operation *user : each.getUsers()) {
+        if (isa<tile::AddPtrOp>(user))
+          return true;
+        bool isOfIndices =
+            isa<arith::AddIOp, arith::SubIOp, arith::MulIOp, arith::ShLIOp, arith::ExtSIOp, tile::SplatOp,
+                tile::ExpandDimsOp, tile::BroadcastOp, tile::PermuteOp, warp::ConvertLayoutOp>(user);
+        if (isOfIndices && seen.insert(user).second)
+          next.push_back(user->getResult(0));
+      }
+    level = std::move(next);
+  }
+  return false;
 }
 
 /// Whether an op's registers may be taken apart: where it promises nothing of the whole, there are several, and they are of
