@@ -4,6 +4,7 @@
 import dataclasses
 import random
 
+import float8_sums
 import pytest
 import torch
 import weft
@@ -57,21 +58,18 @@ def drawn(case, B=2):
     return q, k, v, {name: apart[torch.randperm(len(apart))].view(B, case.Hkv) for name in case.descales}
 
 
-def reference(case, q, k, v, factors, sink=None, bias=None, return_lse=False):
-    """softmax(scale · (q_descale q) (k_descale k)ᵀ + bias) (v_descale v), with a logit more for each head."""
+def reference(case, q, k, v, factors, sink=None, bias=None, return_lse=False, product=None):
+    """softmax(scale · (q_descale q) (k_descale k)ᵀ + bias) (v_descale v), with a logit more for each head;
+    ``product`` multiplies queries and keys."""
     group = case.H // case.Hkv
 
-    def of_heads(x, name):
-        x = x.double() * factors.get(name, torch.ones(x.shape[0], case.Hkv)).double()[:, :, None, None]
-        return x.repeat_interleave(group, 1)
+    def factor(name):
+        each = factors.get(name, torch.ones(q.shape[0], case.Hkv)).double()
+        return each.repeat_interleave(group, 1)[:, :, None, None]
 
-    q = (
-        q.double()
-        * factors.get("q_descale", torch.ones(q.shape[0], case.Hkv))
-        .double()
-        .repeat_interleave(group, 1)[:, :, None, None]
-    )
-    scores = q @ of_heads(k, "k_descale").mT * case.more.get("scale", case.D**-0.5)
+    k, v = k.repeat_interleave(group, 1), v.repeat_interleave(group, 1)
+    scores = product(q, k) if product else q.double() @ k.double().mT
+    scores = scores * factor("q_descale") * factor("k_descale") * case.more.get("scale", case.D**-0.5)
     if bias is not None:
         scores = scores + bias.double()
     if case.pairs is not None:
@@ -80,8 +78,23 @@ def reference(case, q, k, v, factors, sink=None, bias=None, return_lse=False):
     lse = torch.logsumexp(scores, -1)
     if sink is not None:
         lse = torch.logaddexp(lse, sink.double()[:, None].expand_as(lse))
-    out = torch.exp(scores - lse[..., None]) @ of_heads(v, "v_descale")
+    out = torch.exp(scores - lse[..., None]) @ v.double() * factor("v_descale")
     return (out, lse) if return_lse else out
+
+
+def narrow_scores(q, k):
+    """Of instructions for 8-bit floats; channels that fill none are float16, and added in float32."""
+    whole = q.shape[-1] // float8_sums.STEP * float8_sums.STEP
+    rest = q[..., whole:].double() @ k[..., whole:].double().mT
+    return float8_sums.product(q[..., :whole], k[..., :whole]) + rest if whole else rest
+
+
+def references(target, *args, **options):
+    """Scores of float32's sums, or, on sm_90a, of those of the instructions for 8-bit floats, of about 14 bits: which
+    of both a kernel has is for the compiler to say (test_kernel)."""
+    yield reference(*args, **options)
+    if target == "sm_90a":
+        yield reference(*args, **options, product=narrow_scores)
 
 
 @pytest.mark.parametrize("target", ["sm_80", "sm_90a"])
@@ -94,16 +107,19 @@ def test_attend(seed, monkeypatch, name, target):
     with poisoned():
         out = weft.attention.attend(q, k, v, case.pattern, **factors, **case.more)
     assert out.dtype == torch.bfloat16
-    exact = reference(case, q, k, v, factors)
     # A result is rounded to bfloat16, and the weights, below 1, to float16.
     largest = float(v.float().abs().max()) * max(float(x.max()) for x in factors.values() or [torch.ones(1)])
-    limit = exact.abs() * 2**-8 + largest * 2**-9
-    assert ((out.double() - exact).abs() <= limit).all()
+
+    def apart(exact):
+        """By how many times what is allowed."""
+        return ((out.double() - exact).abs() / (exact.abs() * 2**-8 + largest * 2**-9)).max()
+
+    assert min(apart(each) for each in references(target, case, q, k, v, factors)) <= 1
     # Factors of other sequences and heads are seen.
     for each in factors:
         for axis in (0, 1)[: 1 + (case.Hkv > 1)]:
             others = factors | {each: factors[each].flip(axis)}
-            assert ((out.double() - reference(case, q, k, v, others)).abs() > 4 * limit).any(), (each, axis)
+            assert all(apart(other) > 4 for other in references(target, case, q, k, v, others)), (each, axis)
 
 
 def laid(x, how):
@@ -143,10 +159,12 @@ def test_random_calls(seed, monkeypatch, target):
         with poisoned():
             operands = [laid(x, how) for x in (q, k, v)]
             out, lse = weft.attention.attend(*operands, pattern, return_lse=True, **factors, **more)
-        exact, exact_lse = reference(case, q, k, v, factors, sink, bias, return_lse=True)
         largest = float(v.float().abs().max()) * max(float(x.max()) for x in factors.values() or [torch.ones(1)])
-        assert ((out.double() - exact).abs() <= exact.abs() * 2**-8 + largest * 2**-9).all(), (case, how, more)
-        torch.testing.assert_close(lse.double(), exact_lse, rtol=1e-4, atol=2e-4)
+        assert any(
+            ((out.double() - exact).abs() <= exact.abs() * 2**-8 + largest * 2**-9).all()
+            and torch.allclose(lse.double(), exact_lse, rtol=1e-5, atol=2e-5)
+            for exact, exact_lse in references(target, case, q, k, v, factors, sink, bias, return_lse=True)
+        ), (case, how, more)
 
 
 def test_programs_and_packed_sequences(seed, monkeypatch):

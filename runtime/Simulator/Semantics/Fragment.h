@@ -11,8 +11,10 @@
 
 namespace weft::simulator::semantics {
 
-/// Element types of the multiplicands of mma and wmma (PTX ISA 9.7.14.2).
-enum class MatrixType : uint8_t { F16, BF16, TF32, F64, S8, U8, S4, U4, B1 };
+/// Element types of the multiplicands of mma, wmma and wgmma (PTX ISA 9.7.14.2).
+enum class MatrixType : uint8_t { F16, BF16, TF32, F64, S8, U8, S4, U4, B1, E4M3, E5M2 };
+
+constexpr bool isFloat8(MatrixType type) { return type == MatrixType::E4M3 || type == MatrixType::E5M2; }
 
 /// Element types of the accumulators of mma and wmma.
 enum class AccumulatorType : uint8_t { F16, F32, F64, S32 };
@@ -44,6 +46,8 @@ constexpr unsigned bitsOf(MatrixType type) {
     return 16;
   case MatrixType::S8:
   case MatrixType::U8:
+  case MatrixType::E4M3:
+  case MatrixType::E5M2:
     return 8;
   case MatrixType::S4:
   case MatrixType::U4:

@@ -64,6 +64,8 @@ bool isMmaProduct(const MatrixProduct &product) {
     return isInteger32 && isAny(shape, {{8, 8, 16}, {16, 8, 16}, {16, 8, 32}});
   if (isIntegerPair(a, b, 4))
     return isInteger32 && isAny(shape, {{8, 8, 32}, {16, 8, 32}, {16, 8, 64}});
+  if (isFloat8(a) && isFloat8(b))
+    return isFloatAccumulator(c) && c == d && isAny(shape, {{16, 8, 16}, {16, 8, 32}}) && !saturate;
   if (a != b || saturate)
     return false;
   switch (a) {
@@ -105,6 +107,9 @@ bool isWmmaProduct(const MatrixProduct &product) {
     return c == AccumulatorType::F64 && d == c && isAny(shape, {{8, 8, 4}}) && !saturate;
   case MatrixType::B1:
     return isInteger32 && isAny(shape, {{8, 8, 128}}) && !saturate;
+  case MatrixType::E4M3:
+  case MatrixType::E5M2:
+    return false;
   }
   return false;
 }

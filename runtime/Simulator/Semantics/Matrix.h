@@ -8,6 +8,10 @@
 //  - f16, bf16, tf32: products are exact; the k products of one instruction are summed by f32 fused multiply-adds in
 //    ascending k, then C is added, each step rounded to nearest even. An f16 result is rounded once more at the end.
 //    Tensor cores align the products and truncate, so their last bits differ; neither is nearer to PTX.
+//  - e4m3, e5m2: as the tensor cores of sm_89 and sm_90 do, whose sums keep far fewer bits than f32 has: each product
+//    and C are cut, towards zero, behind the 13th binary place below the largest exponent among them; their sum is
+//    exact, and an f32 result is cut behind its own 13th place, an f16 result rounded to nearest even (measured bit
+//    for bit by Xie et al., "MMA-Sim", arXiv 2511.10909, which the GPU's errors in our tests agree with).
 //  - f64: fused multiply-adds in ascending k that start from C.
 //  - integers and bits are exact; without .satfinite they wrap.
 // tf32 operands have their low 13 bits ignored. A NaN result is the canonical one (0x7fffffff, 0x7fff).
@@ -37,7 +41,8 @@ struct MatrixProduct {
   constexpr bool operator==(const MatrixProduct &) const = default;
 };
 
-/// Whether PTX has `product` as an `mma.sync` of sm_80, or of sm_90 for f64, whose maps Fragment.h has (every one but m8n8k4.f16).
+/// Whether PTX has `product` as an `mma.sync` of sm_80, of sm_89 for 8-bit floats or of sm_90 for f64, whose maps
+/// Fragment.h has (every one but m8n8k4.f16).
 bool isMmaProduct(const MatrixProduct &product);
 
 /// Whether PTX has `product` as a `wmma.mma` of sm_80.
@@ -48,6 +53,15 @@ bool isWmmaProduct(const MatrixProduct &product);
 /// Fragment.h. `d` may overlap the operands. Uses the widest vectors of this machine.
 void multiply(const MatrixProduct &product, const void *const *a, const void *const *b, const void *const *c,
               void *const *d);
+
+/// D = A * B + C of 8-bit floats as sm_89 runs `mma.sync`: `multiply` of 16 of k at a time.
+void multiplyHalves(const MatrixProduct &product, const void *const *a, const void *const *b, const void *const *c,
+                    void *const *d);
+
+/// D = A * B + C of 8-bit floats as sm_90 runs `mma.sync`, having no such instruction: widened to f16, the first two
+/// of each register, then the others.
+void multiplyWidened(const MatrixProduct &product, const void *const *a, const void *const *b, const void *const *c,
+                     void *const *d);
 
 /// D = A * B + C for the f16 m8n8k4 of sm_70 (PTX ISA "Matrix Fragments for mma.m8n8k4 with .f16"): four products at
 /// once, one for each quad pair of lanes.

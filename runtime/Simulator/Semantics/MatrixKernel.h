@@ -258,6 +258,130 @@ inline void multiplyPiecesHere(const PiecesProduct &product) {
     multiplyPiecesOf<MatrixType::TF32>(product);
 }
 
+/// Which bits of an 8-bit float are what.
+struct Float8Format {
+  unsigned mantissa; ///< bits
+  int least;         ///< the exponent of subnormals
+  bool infinite;     ///< the largest exponent is infinity's and NaNs'; else only all ones are, NaN
+};
+
+constexpr Float8Format formatOf(MatrixType type) {
+  return type == MatrixType::E4M3 ? Float8Format{3, -6, false} : Float8Format{2, -14, true};
+}
+
+/// The exponent of what is zero: below every other's.
+constexpr int exponentOfZero = -1024;
+
+/// An 8-bit float as significand * 2^(exponent - mantissa), its sign in the significand.
+struct Float8Parts {
+  int32_t significand, exponent;
+  float special; ///< 0, or infinity or NaN
+};
+
+constexpr Float8Parts partsOf(const Float8Format &format, uint32_t byte) {
+  const uint32_t magnitude = byte & 0x7f, field = magnitude >> format.mantissa;
+  const uint32_t fraction = magnitude & ((1u << format.mantissa) - 1);
+  Float8Parts parts{};
+  if (format.infinite ? field == 0x1f : magnitude == 0x7f)
+    parts.special = fraction ? __builtin_nanf("") : byte & 0x80 ? -__builtin_inff() : __builtin_inff();
+  parts.significand = int32_t(field ? fraction | 1u << format.mantissa : fraction);
+  parts.exponent = magnitude ? int32_t(field ? field - 1 : 0) + format.least : exponentOfZero;
+  if (byte & 0x80)
+    parts.significand = -parts.significand;
+  return parts;
+}
+
+struct Float8Table {
+  Float8Parts of[256] = {};
+  constexpr explicit Float8Table(const Float8Format &format) {
+    for (uint32_t byte = 0; byte < 256; ++byte)
+      of[byte] = partsOf(format, byte);
+  }
+};
+
+constexpr Float8Table tableOfE4M3{formatOf(MatrixType::E4M3)}, tableOfE5M2{formatOf(MatrixType::E5M2)};
+
+/// A matrix of 8-bit floats, in parts.
+struct Float8Matrix {
+  alignas(32) int32_t significands[32 * 16];
+  alignas(32) int32_t exponents[32 * 16];
+  alignas(32) float specials[32 * 16];
+  bool anySpecial = false;
+
+  void fill(MatrixType type, const int32_t *bytes, unsigned count) {
+    const Float8Table &table = type == MatrixType::E4M3 ? tableOfE4M3 : tableOfE5M2;
+    for (unsigned i = 0; i < count; ++i) {
+      const Float8Parts &parts = table.of[bytes[i]];
+      significands[i] = parts.significand, exponents[i] = parts.exponent, specials[i] = parts.special;
+      anySpecial |= !(parts.special == 0);
+    }
+  }
+};
+
+[[gnu::always_inline]] inline Int8 larger(const Int8 &a, const Int8 &b) { return a > b ? a : b; }
+
+/// 2^exponent, down to 0 and up to infinity, in two factors.
+[[gnu::always_inline]] inline Float8 scaled(const Float8 &value, const Int8 &exponent) {
+  const Int8 half = exponent >> 1, rest = exponent - half;
+  return value * (Float8)((half + 127) << 23) * (Float8)((rest + 127) << 23);
+}
+
+/// What is cut behind the 13th place below `top`: `value` has `places` binary places and the exponent `exponent`.
+[[gnu::always_inline]] inline Int8 aligned(const Int8 &value, int places, const Int8 &exponent, const Int8 &top) {
+  constexpr int kept = 13;
+  const Int8 sign = value >> 31, distance = top - exponent + (places > kept ? places - kept : 0);
+  const Int8 magnitude = ((value ^ sign) - sign) << (places < kept ? kept - places : 0);
+  const Int8 shift = distance < 31 ? distance : Int8{} + 31;
+  return ((magnitude >> shift) ^ sign) - sign;
+}
+
+/// e4m3 and e5m2 as Matrix.h says: eight columns at a time.
+inline void multiplyFloat8(const MatrixProduct &product, const void *const *a, const void *const *b,
+                           const void *const *c, void *const *d) {
+  const auto [m, n, k] = product.shape;
+  alignas(32) int32_t bytes[32 * 16];
+  alignas(32) float sums[16 * 8];
+  Float8Matrix left, right;
+  unpackA(MatrixType::U8, product.shape, a, bytes);
+  left.fill(product.a, bytes, m * k);
+  unpackB(MatrixType::U8, product.shape, b, bytes);
+  right.fill(product.b, bytes, k * n);
+  unpackC(product.c, product.shape, c, sums);
+  const int places = int(formatOf(product.a).mantissa + formatOf(product.b).mantissa);
+  const int leastOfC = product.c == AccumulatorType::F16 ? -14 : -126;
+  for (unsigned row = 0; row < m; ++row) {
+    const auto start = loadAs<Float8>(sums + row * n);
+    const Word8 bits = (Word8)start & 0x7fffffff;
+    // C as an integer with 23 places; an f16's are counted from its own smallest exponent.
+    const Int8 field = (Int8)(bits >> 23), exponent = larger((field > 0 ? field : Int8{} + 1) - 127, Int8{} + leastOfC);
+    const Int8 significand = (Int8)((bits & 0x7fffff) | (field > 0 ? Word8{} + 0x800000 : Word8{}));
+    const Int8 late = exponent - ((field > 0 ? field : Int8{} + 1) - 127);
+    const Int8 magnitude = significand >> (late < 31 ? late : Int8{} + 31);
+    const Int8 signOfC = (Int8)start >> 31;
+    const Int8 exponentOfC = bits > 0 ? exponent : Int8{} + exponentOfZero;
+    Int8 top = exponentOfC;
+    for (unsigned i = 0; i < k; ++i)
+      top = larger(top, left.exponents[row * k + i] + loadAs<Int8>(right.exponents + i * n));
+    Int8 sum = aligned((magnitude ^ signOfC) - signOfC, 23, exponentOfC, top);
+    for (unsigned i = 0; i < k; ++i)
+      sum += aligned(left.significands[row * k + i] * loadAs<Int8>(right.significands + i * n), places,
+                     left.exponents[row * k + i] + loadAs<Int8>(right.exponents + i * n), top);
+    Float8 result = __builtin_convertvector(sum, Float8); // at most 21 bits: exact
+    if (product.d == AccumulatorType::F32)
+      result = (Float8)((Word8)result & ~0x3ffu);
+    result = scaled(result, larger(top, Int8{} - 200) - 13);
+    // Of infinities and NaNs signs and zeros alone count.
+    Float8 plain = start;
+    for (unsigned i = 0; i < k && (left.anySpecial || right.anySpecial); ++i) {
+      const auto values = __builtin_convertvector(loadAs<Int8>(right.significands + i * n), Float8);
+      const float value = float(left.significands[row * k + i]) + left.specials[row * k + i];
+      plain += value * (values + loadAs<Float8>(right.specials + i * n));
+    }
+    storeAs(sums + row * n, canonical(plain - plain == 0.0f ? result : plain));
+  }
+  packD(product.d, product.shape, sums, d);
+}
+
 /// s8, u8, s4 and u4.
 inline void multiplyInteger(const MatrixProduct &product, const void *const *a, const void *const *b,
                             const void *const *c, void *const *d) {
@@ -344,6 +468,9 @@ inline void multiplyHere(const MatrixProduct &product, const void *const *a, con
     return multiplyBits(product, a, b, c, d);
   case MatrixType::F64:
     return multiplyDouble(product, a, b, c, d);
+  case MatrixType::E4M3:
+  case MatrixType::E5M2:
+    return multiplyFloat8(product, a, b, c, d);
   }
 }
 

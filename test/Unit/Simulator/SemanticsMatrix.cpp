@@ -1,5 +1,6 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // Matrix products against sums in f64 and int64 over positions written out from the PTX ISA's fragment tables.
+#include "runtime/Simulator/Semantics/Convert.h"
 #include "runtime/Simulator/Semantics/Half.h"
 #include "runtime/Simulator/Semantics/Matrix.h"
 #include "test/Unit/Simulator/Random.h"
@@ -47,6 +48,8 @@ double multiplicandValue(MatrixType type, Registers &registers, unsigned lane, u
     return halfToFloat(uint16_t(value));
   if (type == MatrixType::BF16)
     return bfloatToFloat(uint16_t(value));
+  if (isFloat8(type))
+    return halfToFloat(type == MatrixType::E4M3 ? halfFromE4M3(uint8_t(value)) : halfFromE5M2(uint8_t(value)));
   return isSignedType(type) && value >> (bits - 1) ? double(value) - double(1u << bits) : double(value);
 }
 
@@ -64,7 +67,13 @@ double accumulatorValue(AccumulatorType type, Registers &registers, unsigned lan
   return 0;
 }
 
-/// Fills every register with values of `type` of magnitude about one (or any integers).
+/// Any 8-bit float that is a number.
+uint32_t numberOfFloat8(test::Random &random, MatrixType type) {
+  const uint32_t most = type == MatrixType::E4M3 ? 0x7f : 0x7c;
+  return random.below(most) | random.below(2) << 7;
+}
+
+/// Fills every register with values of `type` of magnitude about one (or any integers, any 8-bit floats).
 void fill(test::Random &random, Registers &registers, MatrixType type) {
   for (unsigned i = 0; i < registers.pointers.size(); ++i)
     for (unsigned lane = 0; lane < 32; ++lane) {
@@ -77,6 +86,9 @@ void fill(test::Random &random, Registers &registers, MatrixType type) {
         registers.lanes(i)[lane] = pack16(floatToHalf(unit()), floatToHalf(unit()));
       else if (type == MatrixType::BF16)
         registers.lanes(i)[lane] = pack16(floatToBfloat(unit()), floatToBfloat(unit()));
+      else if (isFloat8(type))
+        for (unsigned byte = 0; byte < 4; ++byte)
+          registers.lanes(i)[lane] = registers.lanes(i)[lane] << 8 | numberOfFloat8(random, type);
       else
         registers.lanes(i)[lane] = random.word();
     }
@@ -107,7 +119,7 @@ struct Matrix {
 class Product : public testing::TestWithParam<MatrixProduct> {};
 
 std::string nameOf(const testing::TestParamInfo<MatrixProduct> &info) {
-  static const char *types[] = {"f16", "bf16", "tf32", "f64", "s8", "u8", "s4", "u4", "b1"};
+  static const char *types[] = {"f16", "bf16", "tf32", "f64", "s8", "u8", "s4", "u4", "b1", "e4m3", "e5m2"};
   static const char *accumulators[] = {"f16", "f32", "f64", "s32"};
   const auto &p = info.param;
   return "m" + std::to_string(p.shape.m) + "n" + std::to_string(p.shape.n) + "k" + std::to_string(p.shape.k) + "_" +
@@ -136,6 +148,26 @@ Expected expected(const MatrixProduct &p, Matrix &a, Matrix &b, Matrix &c, unsig
     return {sum, magnitude};
   const double low = std::numeric_limits<int32_t>::min(), high = std::numeric_limits<int32_t>::max();
   return {p.saturate ? std::fmin(std::fmax(sum, low), high) : double(int32_t(uint32_t(int64_t(sum)))), 0};
+}
+
+/// The exponent of a number whose type has none below `least`; of zero, below all.
+int exponentOf(double value, int least) { return value == 0 ? -1000 : std::max(std::ilogb(value), least); }
+
+double cut(double value, int place) { return std::ldexp(std::trunc(std::ldexp(value, -place)), place); }
+
+/// A sum of 8-bit floats' products as tensor cores of sm_89 and sm_90 have it (Matrix.h), before an f16 is rounded.
+double float8Sum(const MatrixProduct &p, Matrix &a, Matrix &b, double c, unsigned row, unsigned col) {
+  const auto least = [](MatrixType type) { return type == MatrixType::E4M3 ? -6 : -14; };
+  const auto exponent = [&](unsigned k) {
+    return exponentOf(a.at(row, k), least(p.a)) + exponentOf(b.at(k, col), least(p.b));
+  };
+  int top = exponentOf(c, p.c == AccumulatorType::F16 ? -14 : -126);
+  for (unsigned k = 0; k < p.shape.k; ++k)
+    top = std::max(top, exponent(k));
+  double sum = cut(c, top - 13);
+  for (unsigned k = 0; k < p.shape.k; ++k)
+    sum += cut(a.at(row, k) * b.at(k, col), top - 13);
+  return p.d == AccumulatorType::F32 && sum != 0 ? cut(sum, std::ilogb(sum) - 13) : sum;
 }
 
 TEST_P(Product, AgreesWithTheDefinition) {
@@ -168,6 +200,13 @@ TEST_P(Product, AgreesWithTheDefinition) {
           const double got = accumulatorValue(p.d, d, lane, i);
           const double slack = p.d == AccumulatorType::F16 ? std::fabs(want.value) * 0x1p-11 + want.magnitude * 0x1p-19
                                                            : want.magnitude * roundingOf(p) * (p.shape.k + 1);
+          if (isFloat8(p.a)) {
+            const double sum = float8Sum(p, left, right, sums.at(at.row, at.col), at.row, at.col);
+            ASSERT_EQ(got, p.d == AccumulatorType::F16 ? double(halfToFloat(floatToHalf(float(sum)))) : sum)
+                << "lane " << lane << " element " << i << " instead of " << want.value;
+            ASSERT_LE(std::fabs(sum - want.value), (p.shape.k + 2) * 0x1p-12 * want.magnitude);
+            continue;
+          }
           ASSERT_NEAR(got, want.value, slack) << "lane " << lane << " element " << i;
         }
       if (first.empty())
@@ -244,8 +283,8 @@ std::vector<MatrixProduct> everyProduct() {
       for (unsigned k : {4, 8, 16, 32, 64, 128, 256})
         shapes.push_back({uint16_t(m), uint16_t(n), uint16_t(k)});
   for (const MatrixShape &shape : shapes)
-    for (int a = 0; a < 9; ++a)
-      for (int b = 0; b < 9; ++b)
+    for (int a = 0; a < 11; ++a)
+      for (int b = 0; b < 11; ++b)
         for (int c = 0; c < 4; ++c)
           for (int d = 0; d < 4; ++d)
             for (bool saturate : {false, true})
@@ -263,14 +302,15 @@ std::vector<MatrixProduct> everyProduct() {
 INSTANTIATE_TEST_SUITE_P(Mma, Product, testing::ValuesIn(everyProduct()), nameOf);
 
 TEST(Matrix, EveryShapeOfTheISAIsThere) {
-  std::array<unsigned, 9> mma{}, wmma{};
+  std::array<unsigned, 11> mma{}, wmma{};
   for (const MatrixProduct &p : everyProduct()) {
     mma[int(p.a)] += isMmaProduct(p);
     wmma[int(p.a)] += isWmmaProduct(p);
   }
-  // f16 m16n8k8, k16 with two accumulators; four shapes of f64, three of them of sm_90; three shapes of s8 and s4, times two types of B, times .satfinite
-  EXPECT_THAT(mma, testing::ElementsAre(4, 2, 2, 4, 12, 12, 12, 12, 6));
-  EXPECT_THAT(wmma, testing::ElementsAre(12, 3, 1, 1, 6, 6, 2, 2, 2));
+  // f16 m16n8k8, k16 with two accumulators; four shapes of f64, three of them of sm_90; three shapes of s8 and s4, times two types of B, times .satfinite;
+  // two shapes of 8-bit floats, times two types of B and two accumulators
+  EXPECT_THAT(mma, testing::ElementsAre(4, 2, 2, 4, 12, 12, 12, 12, 6, 8, 8));
+  EXPECT_THAT(wmma, testing::ElementsAre(12, 3, 1, 1, 6, 6, 2, 2, 2, 0, 0));
 }
 
 /// PTX ISA, "Matrix Fragments for mma.m16n8k16 with floating point type", its formulas word for word.
@@ -376,6 +416,68 @@ TEST(Matrix, NaNIsCanonicalAndInfinitySurvives) {
   EXPECT_EQ(d.lanes(0)[0], 0x7f800000u);
   EXPECT_EQ(d.lanes(1)[7], 0x7fffffffu);
   EXPECT_EQ(d.lanes(2)[0], 0u);
+}
+
+TEST(Matrix, SpecialFloat8) {
+  const MatrixProduct p{{16, 8, 32}, MatrixType::E5M2, MatrixType::E4M3};
+  Registers a(4), b(2), c(4), d(4);
+  a.lanes(0)[0] = 0x7c; // A[0][0] = inf
+  a.lanes(0)[4] = 0xfd; // A[1][0] = a NaN
+  a.lanes(0)[8] = 0xfc; // A[2][0] = -inf
+  a.lanes(1)[0] = 0x3c; // A[8][0] = 1
+  a.lanes(1)[4] = 0x7b; // A[9][0] = 57344
+  for (unsigned lane = 0; lane < 28; lane += 4)
+    b.lanes(0)[lane] = 0x38;                              // B[0][0 to 6] = 1, B[0][7] = 0
+  c.lanes(0)[8] = 0x7f800000, c.lanes(2)[0] = 0xff800000; // C[2][0], C[8][0]
+  for (const MatrixKernel &kernel : matrixKernels()) {
+    SCOPED_TRACE(kernel.name);
+    kernel.multiply(p, a.in(), b.in(), c.in(), d.out());
+    EXPECT_EQ(d.lanes(0)[0], 0x7f800000u);
+    EXPECT_EQ(d.lanes(1)[3], 0x7fffffffu) << "inf * 0";
+    EXPECT_EQ(d.lanes(1)[4], 0x7fffffffu);
+    EXPECT_EQ(d.lanes(0)[8], 0x7fffffffu) << "inf - inf";
+    EXPECT_EQ(d.lanes(1)[8], 0xff800000u);
+    EXPECT_EQ(d.lanes(2)[0], 0xff800000u);
+    EXPECT_EQ(d.lanes(3)[0], 0x3f800000u);
+    EXPECT_EQ(std::bit_cast<float>(d.lanes(2)[4]), 57344.0f);
+    EXPECT_EQ(d.lanes(0)[12], 0u);
+  }
+}
+
+/// mma.sync of 8-bit floats: in halves of k, or as f16 whose sums miss nothing of these.
+TEST(Matrix, Float8OfMma) {
+  test::Random random;
+  const MatrixProduct p{{16, 8, 32}, MatrixType::E4M3, MatrixType::E5M2};
+  Registers a(4), b(2), c(4), halves(4), whole(4), widened(4);
+  for (const bool small : {true, false}) {
+    fill(random, a, p.a), fill(random, b, p.b), fill(random, c, p.c);
+    for (unsigned i = 0; i < 4 * 64 && small; ++i) { // 1 and -2: sums are exact in any order
+      a.words[i] = (a.words[i] & 0x80808080) | 0x38383838;
+      b.words[i % (2 * 64)] = (b.words[i % (2 * 64)] & 0x80808080) | 0x40404040;
+      c.words[i] = 0x40400000;
+    }
+    multiply(p, a.in(), b.in(), c.in(), whole.out());
+    multiplyHalves(p, a.in(), b.in(), c.in(), halves.out());
+    multiplyWidened(p, a.in(), b.in(), c.in(), widened.out());
+    EXPECT_EQ(halves.words == whole.words, small);
+    EXPECT_EQ(widened.words == whole.words, small);
+  }
+  for (unsigned lane = 0; lane < 32; ++lane)
+    for (unsigned i = 0; i < accumulatorElements(p.shape); ++i) {
+      const Position at = accumulatorPosition(p.shape, lane, i);
+      double want = accumulatorValue(p.c, c, lane, i), magnitude = std::fabs(want);
+      for (unsigned other = 0; other < 32; ++other)
+        for (unsigned x = 0; x < 16; ++x)
+          if (const Position left = multiplicandPosition(Operand::A, p.shape, 8, other, x); left.row == at.row)
+            for (unsigned third = 0; third < 32; ++third)
+              for (unsigned y = 0; y < 8; ++y)
+                if (multiplicandPosition(Operand::B, p.shape, 8, third, y) == Position{left.col, at.col}) {
+                  const double product = multiplicandValue(p.a, a, other, x) * multiplicandValue(p.b, b, third, y);
+                  want += product, magnitude += std::fabs(product);
+                }
+      EXPECT_NEAR(accumulatorValue(p.d, widened, lane, i), want, magnitude * 0x1p-20);
+      EXPECT_NEAR(accumulatorValue(p.d, halves, lane, i), want, magnitude * 36 * 0x1p-12);
+    }
 }
 
 /// PTX ISA "ldmatrix": thread t of matrix i gets elements 2 (t % 4) and the next of row t / 4.

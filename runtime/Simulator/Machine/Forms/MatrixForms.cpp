@@ -2,6 +2,7 @@
 // ldmatrix, stmatrix, movmatrix, mma.sync (PTX ISA 9.7.14).
 #include "runtime/Simulator/Machine/Checks/Access.h"
 #include "runtime/Simulator/Machine/Decoding/Decode.h"
+#include "runtime/Simulator/Machine/Forms/Engines/Requirements.h"
 #include "runtime/Simulator/Machine/Forms/Families.h"
 #include "runtime/Simulator/Machine/Forms/MatrixOperands.h"
 #include "runtime/Simulator/Machine/Running/Divergence.h"
@@ -31,7 +32,7 @@ void runProduct(Warp &warp, const Record &record, uint32_t mask) {
   if (p.quadPairs)
     sem::multiplyQuadPairs({p.aByColumn, p.bByRow, p.product.c, p.product.d}, a, b, c, d);
   else
-    sem::multiply(p.product, a, b, c, d);
+    p.multiply(p.product, a, b, c, d);
   warp.worker->counters.mmaMacs += p.macs;
   warp.worker->costs[warp.here()].macs += p.macs;
 }
@@ -54,6 +55,10 @@ sem::MatrixType matrixType(Type type) {
     return sem::MatrixType::U4;
   case Type::B1:
     return sem::MatrixType::B1;
+  case Type::E4M3:
+    return sem::MatrixType::E4M3;
+  case Type::E5M2:
+    return sem::MatrixType::E5M2;
   default:
     return sem::MatrixType::F16;
   }
@@ -191,6 +196,10 @@ void bindMma(Binding &b) {
   } else {
     if (!sem::isMmaProduct(p.product) || p.aByColumn || p.bByRow)
       b.unsupported(format("'{}'", b.instruction.spelling()));
+    if (sem::isFloat8(p.product.a)) {
+      needsTarget(b, 89);
+      p.multiply = targetNumber(b) == 89 ? sem::multiplyHalves : sem::multiplyWidened;
+    }
     unsigned bits = sem::bitsOf(p.product.a);
     p.aCount = sem::multiplicandRegisters(sem::Operand::A, shape, bits);
     p.bCount = sem::multiplicandRegisters(sem::Operand::B, shape, bits);
@@ -232,6 +241,8 @@ const Form forms[] = {
     {"mma", "sync aligned shape=m16n8k16|m16n8k8|m8n8k4 " WEFT_LAYOUTS " d=f16|f32 a=f16 b=f16 c=f16|f32", "*", cls,
      bindMma},
     {"mma", "sync aligned shape=m16n8k16|m16n8k8 " WEFT_LAYOUTS " d=f32 a=bf16 b=bf16 c=f32", "*", cls, bindMma},
+    {"mma", "sync aligned shape=m16n8k16|m16n8k32 " WEFT_LAYOUTS " d=f16|f32 a=e4m3|e5m2 b=e4m3|e5m2 c=f16|f32", "*",
+     cls, bindMma},
     {"mma", "sync aligned shape=m16n8k4|m16n8k8 " WEFT_LAYOUTS " d=f32 a=tf32 b=tf32 c=f32", "*", cls, bindMma},
     {"mma", "sync aligned shape=m8n8k4|m16n8k4|m16n8k8|m16n8k16 " WEFT_LAYOUTS " d=f64 a=f64 b=f64 c=f64", "*", cls,
      bindMma},

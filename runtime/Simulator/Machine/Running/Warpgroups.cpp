@@ -3,7 +3,6 @@
 #include "runtime/Simulator/Machine/Checks/Access.h"
 #include "runtime/Simulator/Machine/Checks/EngineReads.h"
 #include "runtime/Simulator/Machine/Checks/ProductRegisters.h"
-#include "runtime/Simulator/Semantics/Convert.h"
 #include "runtime/Support/Format.h"
 
 #include <algorithm>
@@ -45,46 +44,11 @@ std::array<Words, 4> tilesOfA(Warp &warp, const PendingProduct &product) {
 
 /// The signs of all elements of a tile changed.
 void negate(const WgmmaForm &form, std::array<Words, 4> &tiles) {
-  const unsigned bits = form.narrow[0] ? 8 : sem::bitsOf(form.step.a);
+  const unsigned bits = sem::bitsOf(form.step.a);
   const uint32_t signs = bits == 8 ? 0x8080'8080 : bits == 16 ? 0x8000'8000 : 0x8000'0000;
   for (Words &tile : tiles)
     for (uint32_t &word : tile)
       word ^= signs;
-}
-
-/// Two of the four 8-bit elements of each word, as f16: exact.
-Words widened(const Words &words, uint8_t format, unsigned half) {
-  Words result;
-  for (unsigned i = 0; i < laneCount; ++i) {
-    uint32_t pair = 0;
-    for (unsigned k = 0; k < 2; ++k) {
-      const auto byte = uint8_t(words[i] >> (16 * half + 8 * k));
-      const uint16_t value = format == 4 ? sem::halfFromE4M3(byte) : sem::halfFromE5M2(byte);
-      pair |= uint32_t(value) << 16 * k;
-    }
-    result[i] = pair;
-  }
-  return result;
-}
-
-/// Eight columns of a warp's product from tiles of 32 bytes of k.
-void multiplyColumns(const WgmmaForm &form, const std::array<Words, 4> &a, const std::array<Words, 2> &b,
-                     void *const *d, const void *const *c) {
-  if (!form.narrow[0]) {
-    const void *left[] = {&a[0], &a[1], &a[2], &a[3]}, *right[] = {&b[0], &b[1]};
-    return sem::multiply(form.step, left, right, c, d);
-  }
-  // Half of each word's k at a time, which A and B put at the same places.
-  for (unsigned part = 0; part < 2; ++part) {
-    Words left[4], right[2];
-    for (unsigned half = 0; half < 2; ++half) {
-      left[2 * half] = widened(a[2 * part], form.narrow[0], half);
-      left[2 * half + 1] = widened(a[2 * part + 1], form.narrow[0], half);
-      right[half] = widened(b[part], form.narrow[1], half);
-    }
-    const void *lefts[] = {&left[0], &left[1], &left[2], &left[3]}, *rights[] = {&right[0], &right[1]};
-    sem::multiply(form.step, lefts, rights, part ? const_cast<const void *const *>(d) : c, d);
-  }
 }
 
 /// Eight columns at a time, as mma.sync has them.
@@ -102,7 +66,8 @@ void computeByColumns(Warp &warp, PendingProduct &product, const std::array<Word
       d[i] = warp.reg<std::byte>(product.record->wide[tile * perTile + i]);
       c[i] = product.adds ? d[i] : static_cast<const void *>(zeros.data());
     }
-    multiplyColumns(form, a, b, d, c);
+    const void *left[] = {&a[0], &a[1], &a[2], &a[3]}, *right[] = {&b[0], &b[1]};
+    sem::multiply(form.step, left, right, c, d);
   }
 }
 
@@ -113,7 +78,7 @@ void compute(Warp &warp, PendingProduct &product) {
   std::array<Words, 4> tiles = tilesOfA(warp, product);
   if (form.negated)
     negate(form, tiles);
-  if (form.narrow[0] || form.step.d == sem::AccumulatorType::S32)
+  if (sem::bitsOf(form.step.a) == 8)
     return computeByColumns(warp, product, tiles);
   const void *a[] = {&tiles[0], &tiles[1], &tiles[2], &tiles[3]};
   void *d[128];
@@ -178,7 +143,7 @@ template <typename Act> bool eachOperand(const PendingProduct &product, Act act)
 }
 
 void countProduct(Warp &warp, const WgmmaForm &form) {
-  const uint64_t k = 256 / (form.narrow[0] ? 8 : sem::bitsOf(form.step.a)), macs = 16 * k * form.n;
+  const uint64_t macs = 16 * form.step.shape.k * uint64_t(form.n);
   Counters &counters = warp.worker->counters;
   counters.mmaMacs += macs;
   warp.worker->costs[warp.here()].macs += macs;

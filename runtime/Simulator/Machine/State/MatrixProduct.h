@@ -11,6 +11,8 @@ struct Product {
   semantics::MatrixProduct product;
   unsigned dCount = 0, aCount = 0, bCount = 0, cCount = 0;
   uint64_t macs = 0;
+  /// How `product` is computed, where it is none of quad pairs.
+  decltype(&semantics::multiply) multiply = semantics::multiply;
   bool quadPairs = false, aByColumn = false, bByRow = false;
 };
 

@@ -66,7 +66,6 @@ struct WgmmaForm {
   bool aInRegisters = false, aTransposed = false, bTransposed = false, negated = false;
   /// Registers of D, then of A.
   unsigned registers() const { return dCount + (aInRegisters ? 4 : 0); }
-  uint8_t narrow[2] = {}; ///< formats of 8-bit floating-point a and b, 0: none, 4: e4m3, 5: e5m2
 };
 
 /// One wgmma.mma_async of a warp.

@@ -6,14 +6,22 @@
 #include "runtime/Support/Format.h"
 
 #include <cstdlib>
+#include <limits>
 
 namespace weft::simulator::machine {
 
-/// Refuses an instruction on targets before sm_90, as ptxas does.
-inline void needsHopper(Binding &b) {
+/// 90 of "sm_90a"; a target of another name has everything.
+inline int targetNumber(Binding &b) {
   const std::string &target = b.decoder.program().target;
-  if (target.starts_with("sm_") && std::atoi(target.c_str() + 3) < 90)
-    b.unsupported(format("'{}' on '{}'", b.instruction.spelling(), target));
+  return target.starts_with("sm_") ? std::atoi(target.c_str() + 3) : std::numeric_limits<int>::max();
 }
+
+/// Refuses an instruction on targets before `least`, as ptxas does.
+inline void needsTarget(Binding &b, int least) {
+  if (targetNumber(b) < least)
+    b.unsupported(format("'{}' on '{}'", b.instruction.spelling(), b.decoder.program().target));
+}
+
+inline void needsHopper(Binding &b) { needsTarget(b, 90); }
 
 } // namespace weft::simulator::machine

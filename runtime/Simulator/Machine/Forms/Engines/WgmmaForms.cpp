@@ -76,14 +76,11 @@ void runSetRegisters(Warp &warp, const Record &record, uint32_t mask) {
   warp.worker->changed = true;
 }
 
-unsigned eightBitFloat(Type type) { return type == Type::E4M3 ? 4 : type == Type::E5M2 ? 5 : 0; }
-
 /// What a warp's rows and eight columns of the product are, as mma.sync.
 sem::MatrixProduct stepOf(Binding &b) {
   sem::MatrixProduct step;
-  const bool narrow = eightBitFloat(b.type("a"));
-  step.a = narrow ? sem::MatrixType::F16 : matrixType(b.type("a"));
-  step.b = narrow ? sem::MatrixType::F16 : matrixType(b.type("b"));
+  step.a = matrixType(b.type("a"));
+  step.b = matrixType(b.type("b"));
   step.c = step.d = accumulatorType(b.type("d"));
   step.saturate = b.has("satfinite");
   step.bits = sem::BitOperation::AndPopc;
@@ -104,8 +101,6 @@ void bindMultiply(Binding &b) {
   WgmmaForm form;
   form.step = stepOf(b);
   form.n = shapeNamed(b.modifier("shape")).n;
-  form.narrow[0] = uint8_t(eightBitFloat(b.type("a")));
-  form.narrow[1] = uint8_t(eightBitFloat(b.type("b")));
   if (!sem::isMmaProduct(form.step))
     b.unsupported(format("'{}'", b.instruction.spelling()));
   form.dCount = form.n / (form.step.d == sem::AccumulatorType::F16 ? 4 : 2);
@@ -126,9 +121,9 @@ void bindMultiply(Binding &b) {
     form.negated = immediate(b, at, -1, 1) * immediate(b, at + 1, -1, 1) < 0;
     at += 2;
   }
-  if (form.step.a != form.step.b && !form.narrow[0] && sem::bitsOf(form.step.a) != 8)
+  if (form.step.a != form.step.b && sem::bitsOf(form.step.a) != 8)
     b.unsupported(format("'{}'", b.instruction.spelling()));
-  if (sem::bitsOf(form.step.a) == 16 && !form.narrow[0]) {
+  if (sem::bitsOf(form.step.a) == 16) {
     if (!form.aInRegisters)
       form.aTransposed = immediate(b, at++, 0, 1) != 0;
     form.bTransposed = immediate(b, at++, 0, 1) != 0;
