@@ -89,6 +89,7 @@ std::vector<Stage> tileToLLVMStages(bool boxes, bool roles) {
          passes.addNestedPass<func::FuncOp>(warp::createWarpLoadAhead());
          if (boxes)
            passes.addNestedPass<func::FuncOp>(warp::createWarpStoreBoxes());
+         passes.addNestedPass<func::FuncOp>(warp::createWarpSplitLoops());
          passes.addNestedPass<func::FuncOp>(warp::createWarpMaskSpans());
          simplify(passes);
          passes.addNestedPass<func::FuncOp>(warp::createWarpAllocateShared());
@@ -98,6 +99,7 @@ std::vector<Stage> tileToLLVMStages(bool boxes, bool roles) {
          passes.addNestedPass<func::FuncOp>(warp::createWarpOrderAccesses());
          passes.addNestedPass<func::FuncOp>(warp::createWarpTakeTurns());
          passes.addNestedPass<func::FuncOp>(warp::createWarpSplitRoles());
+         passes.addNestedPass<func::FuncOp>(warp::createWarpFenceProducts());
        }},
       {"llvm", [](OpPassManager &passes) { passes.addPass(createConvertWarpToLLVM()); }},
   };

@@ -25,6 +25,7 @@ template <class A> struct RowBlock {
 template <class A> struct Segment {
   typename A::Int begin, end;
   bool full;
+  bool adjoins = false; ///< known to begin where the one before it ends, whatever is empty of them
 };
 
 /// The blocks of `blockN` keys that `rows` meet under the pattern: disjoint segments, in ascending order. A block is in
@@ -81,15 +82,19 @@ std::vector<Segment<A>> segmentsFrom(A &a, const Cover<A> &some, const Cover<A> 
   std::vector<Range<A>> touched = disjointRanges(a, some, rows.blocks);
   // Partial: what is touched from `cursor` (nothing: the start) to `end` (nothing: the last block).
   std::optional<typename A::Int> cursor;
+  bool adjoin = false;
   auto addPartial = [&](std::optional<typename A::Int> end) {
     for (const Range<A> &range : touched) {
       auto from = cursor ? larger(a, range.begin, *cursor) : range.begin;
       auto to = end ? smaller(a, range.end, *end) : range.end;
       if (!isKnownEmpty(a, from, to))
-        segments.push_back({from, to, false});
+        segments.push_back({from, to, false, adjoin && !segments.empty()});
     }
   };
-  for (Range<A> range : fullRanges(a, missing, rows)) {
+  std::vector<Range<A>> full = fullRanges(a, missing, rows);
+  // What lies on both sides of the only full blocks of an unbroken run.
+  adjoin = touched.size() == 1 && full.size() == 1;
+  for (Range<A> range : full) {
     if (isKnownEmpty(a, range.begin, range.end))
       continue;
     if (mayBeFull)
@@ -97,7 +102,7 @@ std::vector<Segment<A>> segmentsFrom(A &a, const Cover<A> &some, const Cover<A> 
     auto begin = a.isConstant(range.begin);
     if (!begin || *begin != 0)
       addPartial(range.begin);
-    segments.push_back({range.begin, range.end, true});
+    segments.push_back({range.begin, range.end, true, adjoin && !segments.empty()});
     cursor = begin && *begin == 0 ? range.end : a.max(range.begin, range.end);
   }
   addPartial(std::nullopt);
@@ -129,7 +134,7 @@ std::vector<Segment<A>> segmentsOfSpan(A &a, SpanAttr span, const RowBlock<A> &r
   auto fullEnd = a.max(a.min(floorOf(most(rows.begin)), end), fullBegin);
   if (rows.mayBeFull)
     fullEnd = a.select(*rows.mayBeFull, fullEnd, fullBegin);
-  return {{begin, fullBegin, false}, {fullBegin, fullEnd, true}, {fullEnd, end, false}};
+  return {{begin, fullBegin, false}, {fullBegin, fullEnd, true, true}, {fullEnd, end, false, true}};
 }
 
 template <class A>
@@ -170,9 +175,10 @@ std::vector<Segment<A>> chosenByHead(A &a, llvm::ArrayRef<HeadGroup> groups,
     auto take = [&](size_t i) -> Segment<A> {
       if (next[i] < lists[i].size() && lists[i][next[i]].full == full)
         return lists[i][next[i]++];
-      return {a.constant(0), a.constant(0), full};
+      return {a.constant(0), a.constant(0), full, false};
     };
     Segment<A> chosen = take(lists.size() - 1);
+    chosen.adjoins = false;
     for (size_t i = 0; i + 1 < lists.size(); ++i) {
       Segment<A> own = take(i);
       chosen.begin = a.select(isGroup[i], own.begin, chosen.begin);

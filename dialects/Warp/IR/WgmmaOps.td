@@ -15,7 +15,8 @@ def Warp_WgmmaOp : Op<Warp_Dialect, "wgmma", [MemoryEffects<[MemRead, MemWrite]>
     `warp.wgmma_wait`; nor may the tiles be written. Instructions are of `shape` = [64, n, k]; n is at most 256 and the columns of a warpgroup are a multiple of it.
 
     `tile-to-warp` gives tensors; `warp-stage-wgmma` puts `b`, and `a` unless it is in registers as the instructions take it, into shared memory.
-    What other threads wrote there needs `warp.proxy_fence` in theirs and a barrier. PTX: `wgmma.fence`, `wgmma.mma_async` for each tile of 64 × n and each step of k, `wgmma.commit_group` (ISA 9.7.15).
+    What other threads wrote there needs `warp.proxy_fence` in theirs and a barrier. With `fenced`, a `warp.wgmma_fence` stands before it for what was written to its registers; without, it has one of
+    its own. PTX: `wgmma.fence`, `wgmma.mma_async` for each tile of 64 × n and each step of k, `wgmma.commit_group` (ISA 9.7.15).
 
     C1: shapes as `tile.dot`. C2: the accumulator's layout is one of `wgmmaAccLayout`, and its rows and columns are whole instructions for each warpgroup. C3: a tile in shared memory lies as
     `wgmmaTileLayout` says, one stage; neighbours along M or N for elements of 16 bits only. C4: a and b have one element type, of 16 or 8 bits.
@@ -28,7 +29,7 @@ def Warp_WgmmaOp : Op<Warp_Dialect, "wgmma", [MemoryEffects<[MemRead, MemWrite]>
       : tensor<64x16xf16, #a> * !warp.shared<16x8xf16, #b> -> tensor<64x8xf32, #acc>
     ```
   }];
-  let arguments = (ins Warp_TensorOrShared:$a, Warp_TensorOrShared:$b, Tile_Tensor:$acc, DenseI32ArrayAttr:$shape);
+  let arguments = (ins Warp_TensorOrShared:$a, Warp_TensorOrShared:$b, Tile_Tensor:$acc, DenseI32ArrayAttr:$shape, UnitAttr:$fenced);
   let results = (outs Tile_Tensor:$result);
   let assemblyFormat = "$a `,` $b `,` $acc attr-dict `:` type($a) `*` type($b) `->` type($result)";
   let hasVerifier = 1;
@@ -38,6 +39,26 @@ def Warp_WgmmaOp : Op<Warp_Dialect, "wgmma", [MemoryEffects<[MemRead, MemWrite]>
     /// Whether the sums start from zero.
     bool startsFromZero();
   }];
+}
+
+def Warp_WgmmaFenceOp : Op<Warp_Dialect, "wgmma_fence", [MemoryEffects<[MemRead, MemWrite]>,
+    TypesMatchWith<"operands and results have the same types", "values", "results", "$_self">]> {
+  let summary = "what was written to registers is there for the products that start next";
+  let description = [{
+    The results are the operands, accumulators and operands a in registers: `warp.wgmma` that are `fenced` use the results, so that all of them are written before the fence.
+    C1: operands and results have the same types. PTX: `wgmma.fence` (ISA 9.7.15.7.1).
+
+    ```mlir
+    #acc = #warp.layout<[64, 8], register = [[0, 1], [8, 0]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], warp = [[16, 0], [32, 0]]>
+    %ready = warp.wgmma_fence %c : tensor<64x8xf32, #acc>
+    ```
+  }];
+  let arguments = (ins Variadic<Tile_Tensor>:$values);
+  let results = (outs Variadic<Tile_Tensor>:$results);
+  let assemblyFormat = "$values attr-dict (`:` type($values)^)?";
+  let builders = [OpBuilder<(ins "::mlir::ValueRange":$values), [{
+    build($_builder, $_state, values.getTypes(), values);
+  }]>];
 }
 
 def Warp_WgmmaWaitOp : Op<Warp_Dialect, "wgmma_wait", [MemoryEffects<[MemRead, MemWrite]>,

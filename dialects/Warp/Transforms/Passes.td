@@ -726,6 +726,49 @@ def WarpMaskSpans : Pass<"warp-mask-spans", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::weft::warp::WarpDialect", "::mlir::arith::ArithDialect", "::weft::tile::TileDialect"];
 }
 
+def WarpSplitLoops : Pass<"warp-split-loops", "::mlir::func::FuncOp"> {
+  let summary = "split a loop where its tiles depend on which iteration it is";
+  let description = [{
+    Where a mask of elements is joined with a comparison of the loop's variable and of what the loop does not change, or a
+    tile is selected by one, the loop becomes one loop before and one behind the iteration where the comparison changes; each begins with what the one
+    before it carried, so that copies and products that run ahead go on. Loops over blocks of keys, of which some need no
+    mask, come so from `attn-to-tile`. What a split leaves is split once more at the most.
+
+    Needs: nothing. Comparisons of sums of indices are taken not to overflow, as those of addresses are.
+
+    Rejects: nothing. Loops of another step than 1 are left alone, and comparisons that decide what is copied or loaded.
+
+    ```mlir
+    func.func @f(%n: i32, %p: i32, %mask: tensor<64xi1>, %x: tensor<64xf32>, %none: tensor<64xf32>) -> tensor<64xf32> {
+      %zero = arith.constant 0 : i32
+      %one = arith.constant 1 : i32
+      %r = scf.for %i = %zero to %n step %one iter_args(%acc = %none) -> (tensor<64xf32>) : i32 {
+        %all = arith.cmpi slt, %i, %p : i32
+        %everywhere = tile.splat %all : i1 -> tensor<64xi1>
+        %m = arith.ori %mask, %everywhere : tensor<64xi1>
+        %y = arith.select %m, %x, %none : tensor<64xi1>, tensor<64xf32>
+        %sum = arith.addf %acc, %y : tensor<64xf32>
+        scf.yield %sum : tensor<64xf32>
+      }
+      return %r : tensor<64xf32>
+    }
+    ```
+    becomes, once constants are folded,
+    ```mlir
+    %place = arith.maxsi (arith.minsi %p, %n), %zero : i32
+    %first = scf.for %i = %zero to %place step %one iter_args(%acc = %none) -> (tensor<64xf32>) : i32 {
+      %sum = arith.addf %acc, %x : tensor<64xf32>
+      scf.yield %sum : tensor<64xf32>
+    }
+    %r = scf.for %i = %place to %n step %one iter_args(%acc = %first) -> (tensor<64xf32>) : i32 {
+      %y = arith.select %mask, %x, %none : tensor<64xi1>, tensor<64xf32>
+      ..
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
+}
+
 def WarpAwaitCopiesLate : Pass<"warp-await-copies-late", "::mlir::func::FuncOp"> {
   let summary = "wait for what is copied before a loop when the loop's first bulk copies are under way";
   let description = [{
@@ -836,6 +879,44 @@ def WarpOrderAccesses : Pass<"warp-order-accesses", "::mlir::func::FuncOp"> {
     %x = tile.load %p : !tile.ptr<f32>
     warp.barrier
     tile.store %q, %x : !tile.ptr<f32>
+    ```
+  }];
+  let dependentDialects = ["::weft::warp::WarpDialect"];
+}
+
+def WarpFenceProducts : Pass<"warp-fence-products", "::mlir::func::FuncOp"> {
+  let summary = "share one fence of registers among products that start one after another, where registers are few";
+  let description = [{
+    Consecutive `warp.wgmma` whose operands in registers are all there before the first of them, or are sums that they go on
+    with, become `fenced`, behind one `warp.wgmma_fence` of what sums start from and of the factors that their block
+    computes: where sums, factors and what these are converted from would take four fifths of a thread's registers, and
+    where there are sums to start from and no such factors.
+
+    What such a product takes that is computed behind the first, as the sums that it starts from, is computed before it.
+
+    Needs: products where they start (`warp-defer-waits`, `warp-take-turns`); the target that the module names.
+
+    Rejects: nothing. A product alone keeps the fence of its own; a run ends at a wait for products, at a barrier, at
+    memory that threads access, and where a product needs what is computed behind the first.
+
+    ```mlir
+    #acc = #warp.layout<[64, 128], register = [[0, 1], [8, 0], [0, 8], [0, 16], [0, 32], [0, 64]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], warp = [[16, 0], [32, 0]]>
+    #a = #warp.layout<[64, 128], register = [[0, 1], [8, 0], [0, 8], [0, 16], [0, 32], [0, 64]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], warp = [[16, 0], [32, 0]]>
+    #b = #warp.layout<[128, 128], offset = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [0, 32], [1, 8], [2, 16], [4, 32], [8, 0], [16, 0], [32, 0], [64, 0], [0, 64]]>
+    func.func @f(%q: !warp.shared<64x128xf16, #q>, %w: tensor<64x128xf32, #a>, %k: !warp.shared<128x128xf16, #b>, %v: !warp.shared<128x128xf16, #b>,
+                 %o: tensor<64x128xf32, #acc>) -> (tensor<64x128xf32, #acc>, tensor<64x128xf32, #acc>) {
+      %z = arith.constant dense<0.0> : tensor<64x128xf32, #acc>
+      %p = arith.truncf %w : tensor<64x128xf32, #a> to tensor<64x128xf16, #a>
+      %d = warp.wgmma %q, %k, %z {shape = array<i32: 64, 128, 16>} : !warp.shared<64x128xf16, #q> * !warp.shared<128x128xf16, #b> -> tensor<64x128xf32, #acc>
+      %e = warp.wgmma %p, %v, %o {shape = array<i32: 64, 128, 16>} : tensor<64x128xf16, #a> * !warp.shared<128x128xf16, #b> -> tensor<64x128xf32, #acc>
+      ..
+    }
+    ```
+    becomes
+    ```mlir
+    %f:2 = warp.wgmma_fence %o, %p : tensor<64x128xf32, #acc>, tensor<64x128xf16, #a>
+    %d = warp.wgmma %q, %k, %z {fenced, shape = array<i32: 64, 128, 16>} : ..
+    %e = warp.wgmma %f#1, %v, %f#0 {fenced, shape = array<i32: 64, 128, 16>} : ..
     ```
   }];
   let dependentDialects = ["::weft::warp::WarpDialect"];

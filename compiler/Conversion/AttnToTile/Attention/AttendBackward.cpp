@@ -76,7 +76,7 @@ static LogicalResult lowerQueryGradient(attn::AttendBackwardOp op, const Softmax
     if (domain == own)
       continue;
     carried = kernel.walk(
-        domain, queries.rows, kernel.standing.head, carried, [&](const RowTile &columns, bool full, ValueRange values) {
+        domain, queries.rows, kernel.standing.head, carried, [&](const RowTile &columns, Fullness full, ValueRange values) {
           Value keyHead = b.div(kernel.standing.head, b.i32(kernel.attend.group(domain)));
           KeySide keys = kernel.pullKeys(domain, kernel.asKeys(domain, columns, keyHead));
           captures.enter(values.drop_front(sums));
@@ -115,7 +115,7 @@ static LogicalResult lowerKeyGradients(attn::AttendBackwardOp op, const SoftmaxN
   auto walkHead = [&](Value head, ValueRange initial) {
     SmallVector<Value> carried(initial);
     carried.append(captures.initial());
-    carried = kernel.walk(domain, keys.rows, head, carried, [&](const RowTile &columns, bool full, ValueRange values) {
+    carried = kernel.walk(domain, keys.rows, head, carried, [&](const RowTile &columns, Fullness full, ValueRange values) {
       QuerySide queries = kernel.pullQueries(kernel.asQueries(columns, head));
       captures.enter(values.drop_front(count));
       Pairs pairs = kernel.pairs(domain, queries, keys, full, [&](const Accumulation &a) { captures.add(a); });
@@ -153,7 +153,7 @@ static void lowerWindowGradients(attn::AttendBackwardOp op, const SoftmaxNumbers
   RowTile tokens = kernel.asKeys(0, rows, kernel.standing.head);
   KeySide keys = kernel.pullKeys(0, tokens);
   QuerySide queries = kernel.pullQueries(kernel.asQueries(rows, kernel.standing.head));
-  Pairs pairs = kernel.pairs(0, queries, keys, /*full=*/false, [](const Accumulation &) {});
+  Pairs pairs = kernel.pairs(0, queries, keys, {false}, [](const Accumulation &) {});
   Value weights = b.cast(pairs.weights, kernel.attend.storage()),
         dScores = b.cast(pairs.dScores, kernel.attend.storage());
   SmallVector<Value> sums =

@@ -179,12 +179,12 @@ Value BackwardKernel::belongs(unsigned domain, const RowTile &queries, const Row
   return exist || keepsInside(attend, pattern) ? contained : b.both(inside, contained);
 }
 
-Pairs BackwardKernel::pairs(unsigned domain, const QuerySide &queries, const KeySide &keys, bool full,
+Pairs BackwardKernel::pairs(unsigned domain, const QuerySide &queries, const KeySide &keys, Fullness full,
                             Accumulate accumulate) {
   return pairs(domain, queries, keys, full, accumulate, /*weightsOnly=*/false);
 }
 
-Pairs BackwardKernel::weights(unsigned domain, const QuerySide &queries, const KeySide &keys, bool full) {
+Pairs BackwardKernel::weights(unsigned domain, const QuerySide &queries, const KeySide &keys, Fullness full) {
   return pairs(domain, queries, keys, full, [](const Accumulation &) {}, /*weightsOnly=*/true);
 }
 
@@ -211,16 +211,20 @@ Value BackwardKernel::productStart(const RowTile &rows, ArrayRef<int64_t> shape)
   return b.broadcast(b.column(b.select(rows.inside, b.f32(0), b.f32(none))), shape);
 }
 
-Pairs BackwardKernel::pairs(unsigned domain, const QuerySide &queries, const KeySide &keys, bool full,
+Pairs BackwardKernel::pairs(unsigned domain, const QuerySide &queries, const KeySide &keys, Fullness full,
                             Accumulate accumulate, bool weightsOnly) {
   const RowTile &rows = queriesDown ? queries.rows : keys.rows, &columns = queriesDown ? keys.rows : queries.rows;
   SmallVector<int64_t> shape{rows.count, columns.count};
   Value product = productStart(rows, shape);
+  if (full.at)
+    product = b.select(full.at, b.zeros(shape), product);
   product = queriesDown ? outer(queries.q, keys.k, product) : outer(keys.k, queries.q, product);
   Value minusShift = downOrAcross(queries.minusShift, true),
-        exists = full ? Value() : belongs(domain, queries.rows, keys.rows);
+        exists = full.everywhere ? Value() : belongs(domain, queries.rows, keys.rows);
   if (sumsRows && masksRows() && rowsInside(rows))
     exists = exists ? b.both(exists, b.column(rows.inside)) : b.column(rows.inside);
+  if (full.at)
+    exists = b.either(exists, full.at);
   Value there = exists;
   if (attend.scoreMod && rowsInside(rows))
     there = there ? b.both(there, b.column(rows.inside)) : b.column(rows.inside);
@@ -269,7 +273,7 @@ SmallVector<Value> BackwardKernel::walkWindow(ValueRange initial, Body body) {
   b.setInsertionPointToStart(loop.getBody());
   RowTile tokens =
       windowRows(b, *windows, windowStanding.window, loop.getInductionVar(), columns, standing.queryLength);
-  scf::YieldOp::create(b, body(tokens, /*full=*/false, loop.getRegionIterArgs()));
+  scf::YieldOp::create(b, body(tokens, {false}, loop.getRegionIterArgs()));
   return SmallVector<Value>(loop.getResults());
 }
 
@@ -287,6 +291,7 @@ SmallVector<Value> BackwardKernel::walk(unsigned domain, const RowTile &rows, Va
   Value rowEnd = b.min(b.add(rows.scalarStart, b.i32(rows.count)), rowLength);
   Walk blocks{pattern, arithmetic, rows.scalarStart, rowEnd, head, rowLength, columnLength, standing.batch, columns};
   blocks.descending = descending;
+  blocks.joined = walksJoined(attend, schedule);
   // Programs past the last packed sequence, and keys past a count.
   if (attend.form.isPacked || !attend.counts.empty())
     blocks.rowsExist = b.less(rows.scalarStart, rowEnd);
@@ -296,7 +301,7 @@ SmallVector<Value> BackwardKernel::walk(unsigned domain, const RowTile &rows, Va
   auto atBlock = [&](const WalkedBlock &block, ValueRange carried) {
     llvm::SaveAndRestore whole(wholeRows, block.wholeRows);
     Value start = b.mul(block.number, b.i32(columns));
-    return body(rowsFrom(b, start, columns, columnLength, !block.full), block.full, carried);
+    return body(rowsFrom(b, start, columns, columnLength, !block.full.everywhere), block.full, carried);
   };
   if (lists[domain].blocks)
     return walkListed(frame, lists[domain], standing.number, standing.batch, head, initial, atBlock);

@@ -79,12 +79,12 @@ public:
 
   using Accumulate = llvm::function_ref<void(const Accumulation &)>;
   /// P and the score gradients of a block; `full` where every pair belongs and every column exists.
-  Pairs pairs(unsigned domain, const QuerySide &queries, const KeySide &keys, bool full, Accumulate accumulate);
+  Pairs pairs(unsigned domain, const QuerySide &queries, const KeySide &keys, Fullness full, Accumulate accumulate);
   /// P alone.
-  Pairs weights(unsigned domain, const QuerySide &queries, const KeySide &keys, bool full);
+  Pairs weights(unsigned domain, const QuerySide &queries, const KeySide &keys, Fullness full);
 
   using Body =
-      llvm::function_ref<llvm::SmallVector<mlir::Value>(const RowTile &columns, bool full, mlir::ValueRange carried)>;
+      llvm::function_ref<llvm::SmallVector<mlir::Value>(const RowTile &columns, Fullness full, mlir::ValueRange carried)>;
   /// Walks the blocks of the other side that the tile `rows` touches under query head `head`.
   llvm::SmallVector<mlir::Value> walk(unsigned domain, const RowTile &rows, mlir::Value head, mlir::ValueRange initial,
                                       Body body);
@@ -124,7 +124,7 @@ private:
   /// [count] of one of the SoftmaxNumbers.
   mlir::Value loadNumber(mlir::Value number, const RowTile &rows);
   unsigned tiledDomain = 0;
-  Pairs pairs(unsigned domain, const QuerySide &queries, const KeySide &keys, bool full, Accumulate accumulate,
+  Pairs pairs(unsigned domain, const QuerySide &queries, const KeySide &keys, Fullness full, Accumulate accumulate,
               bool weightsOnly);
   /// Which of a tile's rows exist, or null in blocks that only tiles with all of them meet.
   mlir::Value rowsInside(const RowTile &rows) const { return wholeRows ? mlir::Value() : rows.inside; }

@@ -76,7 +76,7 @@ Value lowerOnePass(attn::AttendBackwardOp op, const BackwardPart &part, const So
   unsigned ofKeys = sums.size();
   sums.append(kernel.zeroSums(kernel.valueChunks)); // Wide values have a kernel of their own, and no sums here.
   auto walkHead = [&](Value head, ValueRange initial) {
-    return kernel.walk(0, keys.rows, head, initial, [&](const RowTile &columns, bool full, ValueRange values) {
+    return kernel.walk(0, keys.rows, head, initial, [&](const RowTile &columns, Fullness full, ValueRange values) {
       QuerySide queries = kernel.pullQueries(kernel.asQueries(columns, head));
       Pairs pairs = kernel.pairs(0, queries, keys, full, [](const Accumulation &) {});
       Value weights = b.cast(pairs.weights, kernel.attend.storage());

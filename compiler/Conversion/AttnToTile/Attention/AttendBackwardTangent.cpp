@@ -40,7 +40,7 @@ public:
   QueryTangents pullQueryTangents(const RowTile &rows);
   KeyTangents pullKeyTangents(unsigned domain, const RowTile &rows);
   ChangingPairs changingPairs(unsigned domain, const QuerySide &queries, const QueryTangents &ofQueries,
-                              const KeySide &keys, const KeyTangents &ofKeys, bool full);
+                              const KeySide &keys, const KeyTangents &ofKeys, Fullness full);
   /// The values of a region at a block; `there` are the pairs that exist.
   Value evaluate(Region &region, ValueRange given, ArrayRef<int64_t> shape, Value there);
   /// Sums of two products: factors · chunks and otherFactors · otherChunks.
@@ -85,7 +85,7 @@ Value TangentKernel::evaluate(Region &region, ValueRange given, ArrayRef<int64_t
 }
 
 ChangingPairs TangentKernel::changingPairs(unsigned domain, const QuerySide &queries, const QueryTangents &ofQueries,
-                                           const KeySide &keys, const KeyTangents &ofKeys, bool full) {
+                                           const KeySide &keys, const KeyTangents &ofKeys, Fullness full) {
   const RowTile &rows = queriesDown ? queries.rows : keys.rows, &columns = queriesDown ? keys.rows : queries.rows;
   SmallVector<int64_t> shape{rows.count, columns.count};
   auto product = [&](ValueRange left, ValueRange right, Value sum) {
@@ -95,7 +95,10 @@ ChangingPairs TangentKernel::changingPairs(unsigned domain, const QuerySide &que
   Value score = b.mul(product(queries.q, keys.k, b.zeros(shape)), b.f32(attend.scale));
   Value change = product(queries.q, ofKeys.k, product(ofQueries.q, keys.k, b.zeros(shape)));
   change = b.mul(change, b.f32(attend.scale));
-  Value exists = full ? Value() : belongs(domain, queries.rows, keys.rows), there = exists;
+  Value exists = full.everywhere ? Value() : belongs(domain, queries.rows, keys.rows);
+  if (full.at)
+    exists = b.either(exists, full.at);
+  Value there = exists;
   if (rows.inside)
     there = there ? b.both(there, b.column(rows.inside)) : b.column(rows.inside);
   SmallVector<Value> given{score, queries.rows.batch, queries.rows.head, downOrAcross(queries.rows.token, true),
@@ -142,7 +145,7 @@ static void lowerQueries(attn::AttendBackwardTangentOp op, attn::AttendBackwardO
   SmallVector<Value> sums = kernel.zeroSums(kernel.queryChunks);
   for (unsigned domain = 0; domain < kernel.attend.keys.size(); ++domain)
     sums = kernel.walk(domain, rows, kernel.standing.head, sums,
-                       [&](const RowTile &columns, bool full, ValueRange carried) {
+                       [&](const RowTile &columns, Fullness full, ValueRange carried) {
                          Value keyHead = b.div(kernel.standing.head, b.i32(kernel.attend.group(domain)));
                          RowTile tokens = kernel.asKeys(domain, columns, keyHead);
                          KeySide keys = kernel.pullKeys(domain, tokens);
@@ -166,7 +169,7 @@ static void lowerKeys(attn::AttendBackwardTangentOp op, attn::AttendBackwardOp b
   unsigned count = initial.size();
   initial.append(kernel.zeroSums(kernel.valueChunks));
   SmallVector<Value> sums = kernel.overHeads(initial, [&](Value head, ValueRange before) {
-    return kernel.walk(domain, rows, head, before, [&](const RowTile &columns, bool full, ValueRange carried) {
+    return kernel.walk(domain, rows, head, before, [&](const RowTile &columns, Fullness full, ValueRange carried) {
       RowTile tokens = kernel.asQueries(columns, head);
       QuerySide queries = kernel.pullQueries(tokens);
       QueryTangents ofQueries = kernel.pullQueryTangents(tokens);

@@ -23,7 +23,7 @@ void lowerValueGradients(attn::AttendBackwardOp op, const SoftmaxNumbers &number
   RowTile rows = kernel.begin(domain);
   KeySide keys = kernel.pullKeys(domain, kernel.asKeys(domain, rows, kernel.standing.head));
   auto walkHead = [&](Value head, ValueRange initial) {
-    return kernel.walk(domain, keys.rows, head, initial, [&](const RowTile &columns, bool full, ValueRange sums) {
+    return kernel.walk(domain, keys.rows, head, initial, [&](const RowTile &columns, Fullness full, ValueRange sums) {
       QuerySide queries = kernel.pullQueries(kernel.asQueries(columns, head));
       Value weights = b.cast(kernel.weights(domain, queries, keys, full).weights, kernel.attend.storage());
       return kernel.accumulateProducts(weights, queries.g, sums);

@@ -176,7 +176,7 @@ Value ForwardKernel::modified(Region &region, Value product, const RowTile &keys
 }
 
 /// [rows, columns], exponents of 2 but for exponentScale(); -inf where a pair does not belong.
-ForwardKernel::Scores ForwardKernel::scores(unsigned domain, const RowTile &keys, bool full) {
+ForwardKernel::Scores ForwardKernel::scores(unsigned domain, const RowTile &keys, Fullness full) {
   Value product = b.zeros({rows.count, keys.count}), change;
   for (auto [i, chunk, query] : llvm::enumerate(queryChunks, queries)) {
     Value key = puller.pull(attend.keys[domain], keys, chunk, Zeros::Channels);
@@ -188,7 +188,7 @@ ForwardKernel::Scores ForwardKernel::scores(unsigned domain, const RowTile &keys
       change = addProductTangent(domain, keys, i, key, change);
   }
   Value belongs;
-  if (!full) {
+  if (!full.everywhere) {
     attn::Place<EmitArithmetic> place{rows.batch,        rows.headOfRow(b, true), b.column(rows.token),
                                       b.row(keys.token), standing.queryLength,    standing.keyLengths[domain]};
     belongs = b.row(keys.inside);
@@ -198,6 +198,8 @@ ForwardKernel::Scores ForwardKernel::scores(unsigned domain, const RowTile &keys
       belongs = attn::contains(arithmetic, pattern, place);
     else if (!windows || !windows->exact)
       belongs = b.both(belongs, attn::contains(arithmetic, pattern, place));
+    if (full.at)
+      belongs = b.either(belongs, full.at);
   }
   Value score;
   if (attend.scoreMod)
@@ -207,7 +209,7 @@ ForwardKernel::Scores ForwardKernel::scores(unsigned domain, const RowTile &keys
   score = b.broadcast(score, {rows.count, keys.count});
   if (op.tangents)
     change = changeOfScores(product, change, keys, belongs);
-  if (!full)
+  if (!full.everywhere)
     score = b.select(belongs, score, b.f32(-std::numeric_limits<double>::infinity()));
   return {score, change};
 }
@@ -222,15 +224,17 @@ RowTile ForwardKernel::keysOf(unsigned domain, RowTile tokens) {
   return tokens;
 }
 
-State ForwardKernel::step(unsigned domain, const RowTile &keys, bool full, const State &state) {
+State ForwardKernel::step(unsigned domain, const RowTile &keys, Fullness full, const State &state) {
   auto [score, change] = scores(domain, keys, full);
   State next;
   next.maximum = b.max(state.maximum, b.reduceMax(score, 1));
   Value shift = next.maximum;
   // A row that has seen no key keeps -inf; 0 in its place keeps 2^(-inf - -inf) away.
-  if (!full || attend.scoreMod) {
+  if (!full.everywhere || attend.scoreMod) {
     Value none =
         b.compareFloat(arith::CmpFPredicate::OEQ, next.maximum, b.f32(-std::numeric_limits<double>::infinity()));
+    if (full.at && !attend.scoreMod)
+      none = b.both(none, b.negate(full.at));
     shift = b.select(none, b.f32(0), next.maximum);
   }
   Value weights = b.exp2(b.sub(scaled(score), b.column(scaled(shift))));
@@ -290,7 +294,7 @@ State ForwardKernel::walkWindow(const State &state) {
         0, windowRows(b, *windows, windowStanding.window, loop.getInductionVar(), columns, standing.queryLength));
     if (held)
       takeHeldValues(keys, loop.getInductionVar());
-    State next = step(0, keys, /*full=*/false, unpacked(loop.getRegionIterArgs()));
+    State next = step(0, keys, {false}, unpacked(loop.getRegionIterArgs()));
     scf::YieldOp::create(b, next.packed());
     return unpacked(loop.getResults());
   }
@@ -301,13 +305,13 @@ State ForwardKernel::walkWindow(const State &state) {
     puller.provide(attend.values[0], keys, chunk.first, puller.pull(attend.values[0], keys, chunk, Zeros::Nowhere),
                    chunk.base);
   if (!windows->exact || windows->tokens != columns)
-    return step(0, keys, /*full=*/false, state);
+    return step(0, keys, {false}, state);
   SmallVector<Type> types(ValueRange(state.packed()).getTypes());
   auto whole = scf::IfOp::create(b, types, windowStanding.whole, /*withElseRegion=*/true);
   for (bool full : {true, false}) {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(full ? whole.thenBlock() : whole.elseBlock());
-    scf::YieldOp::create(b, step(0, keys, full, state).packed());
+    scf::YieldOp::create(b, step(0, keys, {full}, state).packed());
   }
   return unpacked(whole.getResults());
 }
@@ -329,12 +333,13 @@ State ForwardKernel::walkDomain(unsigned domain, const State &state) {
             schedule.getColumns()};
   if (splits)
     walk.run = splits->blocksOf(b, split, standing.keyLengths[domain]);
+  walk.joined = walksJoined(attend, schedule) && !splits;
   auto body = [&](const WalkedBlock &block, ValueRange carried) {
     // Runs that follow from lengths are as short as is worth a program.
     if (splits && !splits->wanted)
       cast<scf::ForOp>(b.getInsertionBlock()->getParentOp())->setAttr(tile::fewIterationsAttrName, b.getUnitAttr());
     Value start = b.mul(block.number, b.i32(schedule.getColumns()));
-    RowTile keys = rowsFrom(b, start, schedule.getColumns(), standing.keyLengths[domain], !block.full);
+    RowTile keys = rowsFrom(b, start, schedule.getColumns(), standing.keyLengths[domain], !block.full.everywhere);
     keys.isBlock = !standing.keyBase;
     if (!attend.counts.empty())
       keys.counts = attend.counts[domain];

@@ -90,12 +90,12 @@ private:
   bool holdValues();
   void takeHeldValues(const RowTile &keys, mlir::Value tile);
   RowTile keysOf(unsigned domain, RowTile tokens);
-  State step(unsigned domain, const RowTile &keys, bool full, const State &state);
+  State step(unsigned domain, const RowTile &keys, Fullness full, const State &state);
   /// The scores of a block: exponents, and of a tangent how they change, null where they do not.
   struct Scores {
     mlir::Value exponents, change;
   };
-  Scores scores(unsigned domain, const RowTile &keys, bool full);
+  Scores scores(unsigned domain, const RowTile &keys, Fullness full);
   /// What takes scores to base-2 exponents.
   double exponentScale() const { return scaledLate ? attend.scale * log2OfE : 1; }
   mlir::Value scaled(mlir::Value scores) { return scaledLate ? b.mul(scores, b.f32(exponentScale())) : scores; }

@@ -6,6 +6,7 @@
 //   scf.for %block = 2 to 3 { body(%block, not full) }      (%rowEnd + 63) / 64: a mask asks each pair
 #include "compiler/Conversion/AttnToTile/Patterns/Attend.h"
 #include "compiler/Support/Remarks.h"
+#include "compiler/Target/TargetInfo.h"
 #include "dialects/Attn/Pattern/Membership.h"
 #include "dialects/Attn/Pattern/Segments.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -263,6 +264,48 @@ Value loadAtPairs(KernelFrame &frame, Value tensor, ValueRange indices, ValueRan
   return loadElement(frame, tensor, indices, inside ? Value() : exists);
 }
 
+bool walksJoined(const Attend &attend, attn::ScheduleAttr schedule) {
+  const TargetInfo &target = TargetInfo::ofOrDefault(attend.op);
+  const bool isAlone = target.warpgroups.warps != 0 && schedule.getWarps() >= 2 * target.warpgroups.warps;
+  return isAlone && target.boxCopies.mostRank != 0 && !attend.form.isPacked && attend.counts.empty();
+}
+
+/// Blocks start .. stop - 1 that one loop walks, in any order: all of them full, or none, or those from fullFrom (null:
+/// the first) to fullTo - 1 (null: the last).
+struct BlockLoop {
+  Value start, stop;
+  bool full, joined = false;
+  Value fullFrom = {}, fullTo = {};
+};
+
+using Segments = std::vector<attn::Segment<EmitArithmetic>>;
+
+/// One loop of segments that adjoin, one of them full.
+static BlockLoop joined(const Segments &segments) {
+  BlockLoop loop{segments.front().begin, segments.back().end, false, /*joined=*/true};
+  for (const auto &segment : segments) {
+    if (!segment.full)
+      continue;
+    if (&segment != &segments.front())
+      loop.fullFrom = segment.begin;
+    if (&segment != &segments.back())
+      loop.fullTo = segment.end;
+  }
+  return loop;
+}
+
+static SmallVector<BlockLoop> loopsOf(const Walk &walk, const Segments &segments) {
+  bool mixed = segments.size() > 1 && llvm::any_of(segments, [](auto &each) { return each.full; });
+  if (walk.joined && mixed && llvm::all_of(llvm::drop_begin(segments), [](auto &each) { return each.adjoins; }))
+    return {joined(segments)};
+  SmallVector<BlockLoop> loops;
+  for (const auto &segment : segments)
+    loops.push_back({segment.begin, segment.end, segment.full});
+  if (walk.descending)
+    std::reverse(loops.begin(), loops.end());
+  return loops;
+}
+
 std::optional<SmallVector<Value>>
 walkBlocks(const Walk &walk, ValueRange initial,
            llvm::function_ref<SmallVector<Value>(const WalkedBlock &, ValueRange)> body) {
@@ -275,13 +318,11 @@ walkBlocks(const Walk &walk, ValueRange initial,
   if (!segments)
     return std::nullopt;
   SmallVector<Value> carried(initial);
-  if (walk.descending)
-    std::reverse(segments->begin(), segments->end());
-  for (const auto &segment : *segments) {
-    std::optional<int64_t> begin = TileBuilder::constantOf(segment.begin), end = TileBuilder::constantOf(segment.end);
-    if (segment.begin == segment.end || (begin && end && *begin >= *end))
+  for (const BlockLoop &blocks : loopsOf(walk, *segments)) {
+    std::optional<int64_t> begin = TileBuilder::constantOf(blocks.start), end = TileBuilder::constantOf(blocks.stop);
+    if (blocks.start == blocks.stop || (begin && end && *begin >= *end))
       continue;
-    Value start = segment.begin, stop = segment.end;
+    Value start = blocks.start, stop = blocks.stop;
     if (walk.rowsExist)
       stop = b.select(walk.rowsExist, stop, start);
     if (walk.run) {
@@ -292,10 +333,17 @@ walkBlocks(const Walk &walk, ValueRange initial,
       auto loop = scf::ForOp::create(b, start, stop, b.i32(1), carried);
       OpBuilder::InsertionGuard guard(b);
       b.setInsertionPointToStart(loop.getBody());
-      Value number = loop.getInductionVar();
+      WalkedBlock block{loop.getInductionVar(), {blocks.full}, blocks.full && walk.rowsWhole};
       if (walk.descending)
-        number = b.sub(b.add(start, b.sub(stop, b.i32(1))), number);
-      scf::YieldOp::create(b, body({number, segment.full, segment.full && walk.rowsWhole}, loop.getRegionIterArgs()));
+        block.number = b.sub(b.add(start, b.sub(stop, b.i32(1))), block.number);
+      if (blocks.joined) {
+        Value &isFull = block.full.at = b.i1(true);
+        if (blocks.fullFrom)
+          isFull = b.both(isFull, b.compareInt(arith::CmpIPredicate::sge, block.number, blocks.fullFrom));
+        if (blocks.fullTo)
+          isFull = b.both(isFull, b.less(block.number, blocks.fullTo));
+      }
+      scf::YieldOp::create(b, body(block, loop.getRegionIterArgs()));
       return loop.getResults();
     };
     // What a loop begins with, its first copies, is not for nothing where it has no blocks.

@@ -124,16 +124,31 @@ struct Walk {
   std::optional<BlockRun> run = {}; ///< no others than these
   /// i1, or null where nobody asks: whether all of the tile's rows exist. Where they do not, no block is full.
   mlir::Value rowsWhole = {};
+  /// Full blocks and the partial ones beside them are one loop: copies that run ahead of it never begin anew.
+  bool joined = false;
+};
+
+/// Whether every pair of a block belongs: in all that a loop walks, or, of joined segments, in those where `at`, an i1,
+/// is true.
+struct Fullness {
+  bool everywhere;
+  mlir::Value at = {};
 };
 
 /// What a body is given of one block: its number, whether every pair in it belongs, and whether besides only tiles meet
-/// it whose rows all exist.
+/// it whose rows all exist, as is so wherever `full.at` is true.
 struct WalkedBlock {
   mlir::Value number;
-  bool full, wholeRows = false;
+  Fullness full;
+  bool wholeRows = false;
 };
 
-/// Writes the loops of a walk, one for each segment; `body` gives the carried values' next. Gives what they end as.
+/// Whether the walks of an attention's kernel are joined: where boxes are copied ahead of loops, whose rows past the end
+/// are zeros of themselves (of packed sequences and counted keys they are others'), and where one block of so many warps
+/// fills a multiprocessor: of several, others compute while one begins a loop.
+bool walksJoined(const Attend &attend, attn::ScheduleAttr schedule);
+
+/// Writes the loops of a walk, one for each segment or for those that are joined; `body` gives the carried values' next. Gives what they end as.
 /// Nothing where the pattern has no affine structure.
 std::optional<llvm::SmallVector<mlir::Value>>
 walkBlocks(const Walk &walk, mlir::ValueRange initial,

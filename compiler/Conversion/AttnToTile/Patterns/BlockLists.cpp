@@ -201,7 +201,7 @@ SmallVector<Value> walkListed(KernelFrame &frame, const BlockLists &lists, Value
     b.setInsertionPointToStart(loop.getBody());
     Value place = full ? b.sub(last, loop.getInductionVar()) : loop.getInductionVar();
     Value number = b.load(b.addPtr(listRow, place), {});
-    scf::YieldOp::create(b, body({number, full}, loop.getRegionIterArgs()));
+    scf::YieldOp::create(b, body({number, {full}}, loop.getRegionIterArgs()));
     carried.assign(loop.getResults().begin(), loop.getResults().end());
   }
   return carried;

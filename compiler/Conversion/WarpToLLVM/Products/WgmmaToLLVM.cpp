@@ -172,7 +172,9 @@ public:
                        "setp.eq.u32 old, 0, 0; setp.ne.u32 none, 0, 0; ";
     if (a)
       code += "mov.b32 ha, " + std::to_string(a->high()) + "; ";
-    code += "mov.b32 hb, " + std::to_string(b->high()) + "; wgmma.fence.sync.aligned; ";
+    code += "mov.b32 hb, " + std::to_string(b->high()) + "; ";
+    if (!op.getFenced())
+      code += "wgmma.fence.sync.aligned; ";
     for (unsigned m = 0; m < extents.m; ++m)
       for (unsigned n = 0; n < extents.n; ++n)
         for (unsigned k = 0; k < extents.k; ++k)
@@ -237,19 +239,42 @@ LogicalResult lowerWgmma(WgmmaOp op, Emitter &e) {
   return success();
 }
 
-LogicalResult lowerWait(WgmmaWaitOp op, Emitter &e) {
-  Registers all;
-  for (Value value : op.getValues())
-    llvm::append_range(all, e.registers(value));
+/// Binds the results of an op to the registers of its operands behind `code`, those of less than 32 bits in words, as
+/// instructions take them.
+template <typename Op> void passThrough(Op op, Emitter &e, StringRef code) {
+  Registers words;
+  auto packedBy = [](Type element) { return std::max(1u, 32 / element.getIntOrFloatBitWidth()); };
+  for (Value value : op.getValues()) {
+    ArrayRef<Value> registers = e.registers(value);
+    unsigned packed = packedBy(registers.front().getType());
+    for (size_t first = 0; first < registers.size(); first += packed)
+      words.push_back(packed == 1 ? registers[first] : e.pack(registers.slice(first, packed)));
+  }
   Assembly assembly(e);
-  assembly.inOut(all, /*fresh=*/false);
-  SmallVector<Value> waited = assembly.emit(("wgmma.wait_group.sync.aligned " + Twine(op.getPending()) + ";").str());
-  ArrayRef<Value> rest = waited;
+  assembly.inOut(words, /*fresh=*/false);
+  SmallVector<Value> passed = assembly.emit(code);
+  ArrayRef<Value> rest = passed;
   for (auto [value, result] : llvm::zip_equal(op.getValues(), op.getResults())) {
-    size_t count = e.registers(value).size();
-    e.bind(result, rest.take_front(count));
+    Type element = e.registers(value).front().getType();
+    size_t count = e.registers(value).size() / packedBy(element);
+    Registers registers;
+    for (Value word : rest.take_front(count))
+      if (packedBy(element) == 1)
+        registers.push_back(word);
+      else
+        llvm::append_range(registers, e.unpack(word, element));
+    e.bind(result, registers);
     rest = rest.drop_front(count);
   }
+}
+
+LogicalResult lowerFence(WgmmaFenceOp op, Emitter &e) {
+  passThrough(op, e, "wgmma.fence.sync.aligned;");
+  return success();
+}
+
+LogicalResult lowerWait(WgmmaWaitOp op, Emitter &e) {
+  passThrough(op, e, ("wgmma.wait_group.sync.aligned " + Twine(op.getPending()) + ";").str());
   return success();
 }
 
@@ -257,6 +282,7 @@ LogicalResult lowerWait(WgmmaWaitOp op, Emitter &e) {
 
 void addWgmmaLowerings(LoweringTable &table) {
   table.add<WgmmaOp>(lowerWgmma);
+  table.add<WgmmaFenceOp>(lowerFence);
   table.add<WgmmaWaitOp>(lowerWait);
   table.add<ProxyFenceOp>([](ProxyFenceOp, Emitter &e) {
     e.inlineAsm("fence.proxy.async.shared::cta;", "~{memory}", {}, {}, /*sideEffects=*/true);

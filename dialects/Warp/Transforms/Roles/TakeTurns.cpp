@@ -13,6 +13,9 @@
 //   }                                     }
 //                                         warp.turn_wait {first}     the turn that the last one passed on
 //
+// Of loops that follow one another the turn goes on from one to the next: to begin anew, the last warpgroup could pass the
+// first one a turn before that has taken the one before it.
+//
 // Warpgroups that are free to, as those of a block with a producer are, may also compute at the same time, and leave the
 // matrix units idle then. Turns start a warpgroup's products together, and behind those of the one before.
 #include "compiler/Support/Remarks.h"
@@ -109,16 +112,29 @@ static StringRef whyNoTurns(scf::ForOp loop, int warps, const TargetInfo &target
   return "";
 }
 
+/// Whether a loop follows another without anything between them where warps meet or take turns.
+static bool follows(scf::ForOp loop, scf::ForOp before) {
+  if (loop->getBlock() != before->getBlock())
+    return false;
+  Operation *op = before->getNextNode();
+  while (op && op != loop && (isMemoryEffectFree(op) || isa<scf::ForOp>(op)))
+    op = op->getNextNode();
+  return op == loop;
+}
+
 static void takeTurns(scf::ForOp loop, Section section) {
-  OpBuilder b(loop);
-  Location loc = loop.getLoc();
-  TurnPassOp::create(b, loc, /*last=*/true);
-  b.setInsertionPointAfter(loop);
-  TurnWaitOp::create(b, loc, /*first=*/true);
-  b.setInsertionPoint(section.first);
-  TurnWaitOp::create(b, loc, /*first=*/false);
+  OpBuilder b(section.first);
+  TurnWaitOp::create(b, loop.getLoc(), /*first=*/false);
   b.setInsertionPointAfter(section.last);
-  TurnPassOp::create(b, loc, /*last=*/false);
+  TurnPassOp::create(b, loop.getLoc(), /*last=*/false);
+}
+
+/// The first turn of loops that follow one another, and the wait for the last one.
+static void enclose(scf::ForOp first, scf::ForOp last) {
+  OpBuilder b(first);
+  TurnPassOp::create(b, first.getLoc(), /*last=*/true);
+  b.setInsertionPointAfter(last);
+  TurnWaitOp::create(b, last.getLoc(), /*first=*/true);
 }
 
 void TakeTurns::runOnOperation() {
@@ -130,6 +146,7 @@ void TakeTurns::runOnOperation() {
   bool produces = kernel.walk([](ProduceOp) { return WalkResult::interrupt(); }).wasInterrupted();
   if (!produces || warpgroups < 2 || barriersOfRoles + warpgroups > target.namedBarriers)
     return;
+  SmallVector<std::pair<scf::ForOp, scf::ForOp>> runs;
   kernel.walk([&](scf::ForOp loop) {
     std::optional<Section> section = findSection(loop);
     if (!section)
@@ -139,6 +156,12 @@ void TakeTurns::runOnOperation() {
           << remark::reason("warpgroups do not take turns in starting products: {0}", hindrance);
       return;
     }
+    if (runs.size() && follows(loop, runs.back().second))
+      runs.back().second = loop;
+    else
+      runs.push_back({loop, loop});
     takeTurns(loop, *section);
   });
+  for (auto [first, last] : runs)
+    enclose(first, last);
 }
