@@ -128,6 +128,7 @@ def test_loops(D, one_pass):
         resources = assemble(form.ptx, TARGET, name)
         assert resources is not None, "ptxas was found"
         assert (resources.spill_store_bytes, resources.spill_load_bytes) == (0, 0), name
+        assert not resources.advice, name
         shortest = min((loop for loop in found[name] if loop.matrix), key=lambda loop: loop.count)
         pairs = 1 if one_pass else PAIRS.get((D, ""), PAIRS.get((D, name), 1))
         assert shortest.count <= limit * pairs, (name, shortest.count)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import hashlib
 import importlib.machinery
@@ -14,7 +15,6 @@ import subprocess
 import tempfile
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from weft.errors import Error
@@ -23,7 +23,7 @@ from . import cache, sass
 from .entries import fingerprints, only
 
 
-@dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True)
 class Resources:
     """What one thread of a kernel takes, and its machine code (None without cuobjdump)."""
 
@@ -32,6 +32,8 @@ class Resources:
     spill_load_bytes: int
     stack_bytes: int
     code: tuple[sass.Instruction, ...] | None
+    #: what ptxas says that it did to products of warpgroups: waits and fences put in, products run one after another
+    advice: tuple[str, ...] = ()
 
     @property
     def spilled_bytes(self) -> int:
@@ -78,10 +80,11 @@ def assemble(ptx: str, target: str, entry: str | None = None) -> Resources | Non
     if find_tool("ptxas") is None:
         return None
     report, code = _assembled(ptx, target)
+    advice = _advice(report, entry)
     if entry is not None:
         report = _sections(report, r"Compiling entry function '([^']+)'").get(entry, "")
         code = None if code is None else _sections(code, r"Function : (\S+)").get(entry, "")
-    return _resources(report, code)
+    return dataclasses.replace(_resources(report, code), advice=advice)
 
 
 def cubin(ptx: str, target: str) -> bytes:
@@ -208,6 +211,12 @@ def _sections(text: str, heading: str) -> dict[str, str]:
     for head, body in zip(parts[1::2], parts[2::2], strict=True):
         found[head] = found.get(head, "") + body
     return found
+
+
+def _advice(report: str, entry: str | None) -> tuple[str, ...]:
+    """The lines about products of warpgroups, C7500 to C7599, of one entry or of all."""
+    found = re.findall(r"\((C75\d\d)\) (.*?) in function '([^']+)'", report)
+    return tuple(f"{code}: {text}" for code, text, name in found if entry in (None, name))
 
 
 def _resources(report: str, code: str | None) -> Resources:

@@ -102,3 +102,26 @@ module attributes {warp.target = "sm_90a"} {
     return
   }
 }
+
+// -----
+
+#acc = #warp.layout<[64, 16], register = [[0, 1], [8, 0], [0, 8]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], warp = [[16, 0], [32, 0]]>
+#b = #warp.layout<[16, 16], offset = [[1, 0], [2, 0], [4, 0], [8, 0], [0, 1], [0, 2], [8, 4], [0, 8]]>
+
+// A fence of several products: sums and factors, these in words, go through it, and the products have none of their own.
+// CHECK-LABEL: llvm.func @fenced
+// CHECK: %[[F:.*]] = llvm.inline_asm has_side_effects {{.*}}"wgmma.fence.sync.aligned;", "=f,=f,=f,=f,=f,=f,=f,=f,=r,=r,=r,=r,0,1,2,3,4,5,6,7,8,9,10,11,~{memory}"
+// CHECK: llvm.inline_asm has_side_effects {{.*}}"{ .reg
+// CHECK-NOT: wgmma.fence
+// CHECK-SAME: wgmma.commit_group
+module attributes {warp.target = "sm_90a"} {
+  func.func @fenced(%x: f32, %y: f16) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 4, stages = 1>} {
+    %b = warp.alloc {offset = 0 : i64} : !warp.shared<16x16xf16, #b>
+    %c = tile.splat %x : f32 -> tensor<64x16xf32, #acc>
+    %a = tile.splat %y : f16 -> tensor<64x16xf16, #acc>
+    %f:2 = warp.wgmma_fence %c, %a : tensor<64x16xf32, #acc>, tensor<64x16xf16, #acc>
+    %d = warp.wgmma %f#1, %b, %f#0 {fenced, shape = array<i32: 64, 16, 16>} : tensor<64x16xf16, #acc> * !warp.shared<16x16xf16, #b> -> tensor<64x16xf32, #acc>
+    %e = warp.wgmma_wait %d {pending = 0 : i32} : tensor<64x16xf32, #acc>
+    return
+  }
+}

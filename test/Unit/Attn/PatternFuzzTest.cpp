@@ -164,7 +164,12 @@ std::optional<std::string> segmentClasses(A &a, Attribute pattern, int64_t begin
   auto segments = rowSegments(a, pattern, rows, blockN);
   if (!segments)
     return std::nullopt;
-  return classes<A>(*segments, M, blockN, valueOf);
+  std::string found = classes<A>(*segments, M, blockN, valueOf);
+  // Segments that adjoin are a run without gaps: what one loop walks is no more than what they are.
+  if (segments->size() > 1 && llvm::all_of(llvm::drop_begin(*segments), [](auto &each) { return each.adjoins; }))
+    for (int64_t block = valueOf(segments->front().begin); block < valueOf(segments->back().end); ++block)
+      EXPECT_NE(found.at(block), '.') << "block " << block << " of " << found << " lies between segments";
+  return found;
 }
 
 } // namespace

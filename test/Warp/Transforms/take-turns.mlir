@@ -41,6 +41,52 @@ module attributes {warp.target = "sm_90a"} {
     return %r#0 : tensor<128x16xf32, #a>
   }
 
+  // Of loops that follow one another the turn goes on: a turn that the last one passed before would not be taken yet.
+  // CHECK-LABEL: func.func @goes_on
+  // CHECK: warp.turn_pass {last}
+  // CHECK-NEXT: scf.for
+  // CHECK: warp.turn_wait
+  // CHECK: warp.turn_pass
+  // CHECK: scf.yield
+  // CHECK-NEXT: }
+  // CHECK-NEXT: scf.for
+  // CHECK: warp.turn_wait
+  // CHECK: warp.turn_pass
+  // CHECK: scf.yield
+  // CHECK-NEXT: }
+  // CHECK-NEXT: warp.turn_wait {first}
+  func.func @goes_on(%n: i32, %m: i32, %a: tensor<128x16xf16, #a>, %s: !warp.shared<16x16xf16, #s>, %x: tensor<128x16xf32, #a>, %full: !warp.shared<1xi64, #b>) -> tensor<128x16xf32, #a>
+      attributes {tile.schedule = #tile.schedule<warps = 8, stages = 2>} {
+    %c0 = arith.constant 0 : i32
+    %c1 = arith.constant 1 : i32
+    %z = arith.constant dense<0.0> : tensor<128x16xf32, #a>
+    %r:2 = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %x, %p = %a) -> (tensor<128x16xf32, #a>, tensor<128x16xf16, #a>) : i32 {
+      warp.produce {
+        warp.mbarrier_expect %full {bytes = 32768 : i64} : !warp.shared<1xi64, #b>
+      }
+      %d = warp.wgmma %a, %s, %z {shape = array<i32: 64, 16, 16>} : tensor<128x16xf16, #a> * !warp.shared<16x16xf16, #s> -> tensor<128x16xf32, #a>
+      %e = warp.wgmma %p, %s, %acc {shape = array<i32: 64, 16, 16>} : tensor<128x16xf16, #a> * !warp.shared<16x16xf16, #s> -> tensor<128x16xf32, #a>
+      %y = warp.wgmma_wait %d {pending = 1 : i32} : tensor<128x16xf32, #a>
+      %w = math.exp2 %y : tensor<128x16xf32, #a>
+      %o = warp.wgmma_wait %e {pending = 0 : i32} : tensor<128x16xf32, #a>
+      %h = arith.truncf %w : tensor<128x16xf32, #a> to tensor<128x16xf16, #a>
+      scf.yield %o, %h : tensor<128x16xf32, #a>, tensor<128x16xf16, #a>
+    }
+    %t:2 = scf.for %i = %n to %m step %c1 iter_args(%acc = %r#0, %p = %r#1) -> (tensor<128x16xf32, #a>, tensor<128x16xf16, #a>) : i32 {
+      warp.produce {
+        warp.mbarrier_expect %full {bytes = 32768 : i64} : !warp.shared<1xi64, #b>
+      }
+      %d = warp.wgmma %a, %s, %z {shape = array<i32: 64, 16, 16>} : tensor<128x16xf16, #a> * !warp.shared<16x16xf16, #s> -> tensor<128x16xf32, #a>
+      %e = warp.wgmma %p, %s, %acc {shape = array<i32: 64, 16, 16>} : tensor<128x16xf16, #a> * !warp.shared<16x16xf16, #s> -> tensor<128x16xf32, #a>
+      %y = warp.wgmma_wait %d {pending = 1 : i32} : tensor<128x16xf32, #a>
+      %w = math.exp2 %y : tensor<128x16xf32, #a>
+      %o = warp.wgmma_wait %e {pending = 0 : i32} : tensor<128x16xf32, #a>
+      %h = arith.truncf %w : tensor<128x16xf32, #a> to tensor<128x16xf16, #a>
+      scf.yield %o, %h : tensor<128x16xf32, #a>, tensor<128x16xf16, #a>
+    }
+    return %t#0 : tensor<128x16xf32, #a>
+  }
+
   // CHECK-NOT: warp.turn
   func.func @meet(%n: i32, %a: tensor<128x16xf16, #a>, %s: !warp.shared<16x16xf16, #s>, %x: tensor<128x16xf32, #a>, %full: !warp.shared<1xi64, #b>) -> tensor<128x16xf32, #a>
       attributes {tile.schedule = #tile.schedule<warps = 8, stages = 2>} {

@@ -1,0 +1,123 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// RUN: weft-opt %s --warp-split-loops --canonicalize | FileCheck %s
+
+// The first iterations need no mask: two loops, the second one begins with what the first carried.
+// CHECK-LABEL: func.func @from_the_first
+// CHECK-SAME: (%[[N:.*]]: i32, %[[P:.*]]: i32, %[[MASK:.*]]: tensor<64xi1>, %[[X:.*]]: tensor<64xf32>, %[[NONE:.*]]: tensor<64xf32>)
+// CHECK-DAG: %[[ZERO:.*]] = arith.constant 0 : i32
+// CHECK: %[[LEAST:.*]] = arith.minsi %[[P]], %[[N]]
+// CHECK: %[[PLACE:.*]] = arith.maxsi %[[LEAST]], %[[ZERO]]
+// CHECK: %[[FIRST:.*]] = scf.for %{{.*}} = %[[ZERO]] to %[[PLACE]] step %{{.*}} iter_args(%[[ACC:.*]] = %[[NONE]])
+// CHECK-NEXT: arith.addf %[[ACC]], %[[X]]
+// CHECK-NEXT: scf.yield
+// CHECK: %[[SECOND:.*]] = scf.for %{{.*}} = %[[PLACE]] to %[[N]] step %{{.*}} iter_args(%[[ACC:.*]] = %[[FIRST]])
+// CHECK-NEXT: %[[Y:.*]] = arith.select %[[MASK]], %[[X]], %[[NONE]]
+// CHECK-NEXT: arith.addf %[[ACC]], %[[Y]]
+// CHECK: return %[[SECOND]]
+func.func @from_the_first(%n: i32, %p: i32, %mask: tensor<64xi1>, %x: tensor<64xf32>, %none: tensor<64xf32>) -> tensor<64xf32> {
+  %zero = arith.constant 0 : i32
+  %one = arith.constant 1 : i32
+  %r = scf.for %i = %zero to %n step %one iter_args(%acc = %none) -> (tensor<64xf32>) : i32 {
+    %all = arith.cmpi slt, %i, %p : i32
+    %everywhere = tile.splat %all : i1 -> tensor<64xi1>
+    %m = arith.ori %mask, %everywhere : tensor<64xi1>
+    %y = arith.select %m, %x, %none : tensor<64xi1>, tensor<64xf32>
+    %sum = arith.addf %acc, %y : tensor<64xf32>
+    scf.yield %sum : tensor<64xf32>
+  }
+  return %r : tensor<64xf32>
+}
+
+// Iterations between two places, counted backwards: three loops. What asks the same another way round is known too.
+// CHECK-LABEL: func.func @between
+// CHECK-SAME: (%[[N:.*]]: i32, %[[P:.*]]: i32, %[[Q:.*]]: i32, %[[MASK:[a-z0-9]+]]: tensor<64xi1>, %{{.*}}, %[[NONE:[a-z0-9]+]]: tensor<64xf32>, %[[W:[a-z0-9]+]]: tensor<64xf32>)
+// CHECK: %[[LATE:.*]] = arith.subi %[[N]], %[[P]]
+// CHECK: %[[END:.*]] = arith.maxsi
+// CHECK: %[[EARLY:.*]] = arith.subi %[[N]], %[[Q]]
+// CHECK: %[[BEGIN:.*]] = arith.maxsi
+// CHECK: scf.for %{{.*}} = %{{.*}} to %[[BEGIN]]
+// CHECK-NEXT: arith.select %[[MASK]], %[[W]], %[[NONE]]
+// CHECK: scf.for %{{.*}} = %[[BEGIN]] to %[[END]]
+// CHECK-NEXT: arith.addf
+// CHECK-NEXT: scf.yield
+// CHECK: scf.for %{{.*}} = %[[END]] to %[[N]]
+// CHECK-NEXT: arith.select %[[MASK]], %[[W]], %[[NONE]]
+// CHECK-NOT: scf.for
+func.func @between(%n: i32, %p: i32, %q: i32, %mask: tensor<64xi1>, %x: tensor<64xf32>, %none: tensor<64xf32>, %w: tensor<64xf32>) -> tensor<64xf32> {
+  %zero = arith.constant 0 : i32
+  %one = arith.constant 1 : i32
+  %true = arith.constant true
+  %last = arith.subi %n, %one : i32
+  %r = scf.for %i = %zero to %n step %one iter_args(%acc = %none) -> (tensor<64xf32>) : i32 {
+    %j = arith.subi %last, %i : i32
+    %behind = arith.cmpi sge, %j, %p : i32
+    %before = arith.cmpi sgt, %q, %j : i32
+    %all = arith.andi %behind, %before : i1
+    %some = arith.xori %all, %true : i1
+    %everywhere = tile.splat %all : i1 -> tensor<64xi1>
+    %m = arith.ori %mask, %everywhere : tensor<64xi1>
+    %y = arith.select %m, %x, %none : tensor<64xi1>, tensor<64xf32>
+    %few = tile.splat %some : i1 -> tensor<64xi1>
+    %o = arith.andi %mask, %few : tensor<64xi1>
+    %z = arith.select %o, %w, %y : tensor<64xi1>, tensor<64xf32>
+    %sum = arith.addf %acc, %z : tensor<64xf32>
+    scf.yield %sum : tensor<64xf32>
+  }
+  return %r : tensor<64xf32>
+}
+
+// A tile is taken by the condition itself.
+// CHECK-LABEL: func.func @one_or_another
+// CHECK: scf.for
+// CHECK-NOT: arith.select
+// CHECK: scf.for
+// CHECK-NOT: arith.select
+// CHECK: return
+func.func @one_or_another(%n: i32, %p: i32, %x: tensor<64xf32>, %y: tensor<64xf32>) -> tensor<64xf32> {
+  %zero = arith.constant 0 : i32
+  %one = arith.constant 1 : i32
+  %r = scf.for %i = %zero to %n step %one iter_args(%acc = %x) -> (tensor<64xf32>) : i32 {
+    %early = arith.cmpi sle, %i, %p : i32
+    %start = arith.select %early, %x, %y : tensor<64xf32>
+    %sum = arith.addf %acc, %start : tensor<64xf32>
+    scf.yield %sum : tensor<64xf32>
+  }
+  return %r : tensor<64xf32>
+}
+
+// What is loaded, a bound that the loop changes, and steps of two are left alone.
+// CHECK-LABEL: func.func @left
+// CHECK-COUNT-3: scf.for
+// CHECK-NOT: scf.for
+func.func @left(%n: i32, %p: i32, %mask: tensor<64xi1>, %at: tensor<64x!tile.ptr<f32>>, %x: tensor<64xf32>, %none: tensor<64xf32>)
+    -> (tensor<64xf32>, tensor<64xf32>, tensor<64xf32>) {
+  %zero = arith.constant 0 : i32
+  %one = arith.constant 1 : i32
+  %two = arith.constant 2 : i32
+  %loads = scf.for %i = %zero to %n step %one iter_args(%acc = %none) -> (tensor<64xf32>) : i32 {
+    %next = arith.cmpi slt, %i, %p : i32
+    %everywhere = tile.splat %next : i1 -> tensor<64xi1>
+    %m = arith.andi %mask, %everywhere : tensor<64xi1>
+    %y = tile.load %at, %m, %none : tensor<64x!tile.ptr<f32>>
+    %sum = arith.addf %acc, %y : tensor<64xf32>
+    scf.yield %sum : tensor<64xf32>
+  }
+  %moves:2 = scf.for %i = %zero to %n step %one iter_args(%acc = %none, %bound = %p) -> (tensor<64xf32>, i32) : i32 {
+    %all = arith.cmpi slt, %i, %bound : i32
+    %everywhere = tile.splat %all : i1 -> tensor<64xi1>
+    %m = arith.ori %mask, %everywhere : tensor<64xi1>
+    %y = arith.select %m, %x, %none : tensor<64xi1>, tensor<64xf32>
+    %sum = arith.addf %acc, %y : tensor<64xf32>
+    %rest = arith.divsi %bound, %two : i32
+    scf.yield %sum, %rest : tensor<64xf32>, i32
+  }
+  %strides = scf.for %i = %zero to %n step %two iter_args(%acc = %none) -> (tensor<64xf32>) : i32 {
+    %all = arith.cmpi slt, %i, %p : i32
+    %everywhere = tile.splat %all : i1 -> tensor<64xi1>
+    %m = arith.ori %mask, %everywhere : tensor<64xi1>
+    %y = arith.select %m, %x, %none : tensor<64xi1>, tensor<64xf32>
+    %sum = arith.addf %acc, %y : tensor<64xf32>
+    scf.yield %sum : tensor<64xf32>
+  }
+  return %loads, %moves#0, %strides : tensor<64xf32>, tensor<64xf32>, tensor<64xf32>
+}
