@@ -86,6 +86,15 @@ func.func @neither(%a: tensor<64x16xf16, #acc>, %b: f16, %c: tensor<64x16xf32, #
 // -----
 
 #acc = #warp.layout<[64, 16], register = [[0, 1], [8, 0], [0, 8]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], warp = [[16, 0], [32, 0]]>
+func.func @wgmma_fence_c1(%c: tensor<64x16xf32, #acc>) {
+  // expected-error @below {{failed to verify that operands and results have the same types}}
+  %x = "warp.wgmma_fence"(%c) : (tensor<64x16xf32, #acc>) -> tensor<64x16xf16, #acc>
+  return
+}
+
+// -----
+
+#acc = #warp.layout<[64, 16], register = [[0, 1], [8, 0], [0, 8]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], warp = [[16, 0], [32, 0]]>
 func.func @wgmma_wait_c1(%c: tensor<64x16xf32, #acc>) {
   // expected-error @below {{failed to verify that operands and results have the same types}}
   %x = "warp.wgmma_wait"(%c) {pending = 0 : i32} : (tensor<64x16xf32, #acc>) -> tensor<64x16xf16, #acc>

@@ -753,17 +753,19 @@ def WarpSplitLoops : Pass<"warp-split-loops", "::mlir::func::FuncOp"> {
       return %r : tensor<64xf32>
     }
     ```
-    becomes, once constants are folded,
+    becomes
     ```mlir
-    %place = arith.maxsi (arith.minsi %p, %n), %zero : i32
+    %least = arith.minsi %p, %n : i32
+    %place = arith.maxsi %least, %zero : i32
     %first = scf.for %i = %zero to %place step %one iter_args(%acc = %none) -> (tensor<64xf32>) : i32 {
+      ...
       %sum = arith.addf %acc, %x : tensor<64xf32>
       scf.yield %sum : tensor<64xf32>
     }
-    %r = scf.for %i = %place to %n step %one iter_args(%acc = %first) -> (tensor<64xf32>) : i32 {
+    %r = scf.for %j = %place to %n step %one iter_args(%before = %first) -> (tensor<64xf32>) : i32 {
+      ...
       %y = arith.select %mask, %x, %none : tensor<64xi1>, tensor<64xf32>
-      ..
-    }
+      ...
     ```
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect"];
@@ -889,7 +891,7 @@ def WarpFenceProducts : Pass<"warp-fence-products", "::mlir::func::FuncOp"> {
   let description = [{
     Consecutive `warp.wgmma` whose operands in registers are all there before the first of them, or are sums that they go on
     with, become `fenced`, behind one `warp.wgmma_fence` of what sums start from and of the factors that their block
-    computes: where sums, factors and what these are converted from would take four fifths of a thread's registers, and
+    computes: where sums, factors and what these are converted from would leave fewer than 60 of a thread's registers, and
     where there are sums to start from and no such factors.
 
     What such a product takes that is computed behind the first, as the sums that it starts from, is computed before it.
@@ -902,6 +904,7 @@ def WarpFenceProducts : Pass<"warp-fence-products", "::mlir::func::FuncOp"> {
     ```mlir
     #acc = #warp.layout<[64, 128], register = [[0, 1], [8, 0], [0, 8], [0, 16], [0, 32], [0, 64]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], warp = [[16, 0], [32, 0]]>
     #a = #warp.layout<[64, 128], register = [[0, 1], [8, 0], [0, 8], [0, 16], [0, 32], [0, 64]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], warp = [[16, 0], [32, 0]]>
+    #q = #warp.layout<[64, 128], offset = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [0, 32], [1, 8], [2, 16], [4, 32], [8, 0], [16, 0], [32, 0], [0, 64]]>
     #b = #warp.layout<[128, 128], offset = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [0, 32], [1, 8], [2, 16], [4, 32], [8, 0], [16, 0], [32, 0], [64, 0], [0, 64]]>
     func.func @f(%q: !warp.shared<64x128xf16, #q>, %w: tensor<64x128xf32, #a>, %k: !warp.shared<128x128xf16, #b>, %v: !warp.shared<128x128xf16, #b>,
                  %o: tensor<64x128xf32, #acc>) -> (tensor<64x128xf32, #acc>, tensor<64x128xf32, #acc>) {
@@ -909,14 +912,15 @@ def WarpFenceProducts : Pass<"warp-fence-products", "::mlir::func::FuncOp"> {
       %p = arith.truncf %w : tensor<64x128xf32, #a> to tensor<64x128xf16, #a>
       %d = warp.wgmma %q, %k, %z {shape = array<i32: 64, 128, 16>} : !warp.shared<64x128xf16, #q> * !warp.shared<128x128xf16, #b> -> tensor<64x128xf32, #acc>
       %e = warp.wgmma %p, %v, %o {shape = array<i32: 64, 128, 16>} : tensor<64x128xf16, #a> * !warp.shared<128x128xf16, #b> -> tensor<64x128xf32, #acc>
-      ..
+      %r:2 = warp.wgmma_wait %d, %e {pending = 0 : i32} : tensor<64x128xf32, #acc>, tensor<64x128xf32, #acc>
+      return %r#0, %r#1 : tensor<64x128xf32, #acc>, tensor<64x128xf32, #acc>
     }
     ```
     becomes
     ```mlir
     %f:2 = warp.wgmma_fence %o, %p : tensor<64x128xf32, #acc>, tensor<64x128xf16, #a>
-    %d = warp.wgmma %q, %k, %z {fenced, shape = array<i32: 64, 128, 16>} : ..
-    %e = warp.wgmma %f#1, %v, %f#0 {fenced, shape = array<i32: 64, 128, 16>} : ..
+    %d = warp.wgmma %q, %k, %z {fenced, shape = array<i32: 64, 128, 16>} ...
+    %e = warp.wgmma %f#1, %v, %f#0 {fenced, shape = array<i32: 64, 128, 16>} ...
     ```
   }];
   let dependentDialects = ["::weft::warp::WarpDialect"];

@@ -153,5 +153,5 @@ void SplitLoops::runOnOperation() {
   SmallVector<scf::ForOp> loops;
   getOperation().walk([&](scf::ForOp loop) { loops.push_back(loop); });
   for (scf::ForOp loop : loops) // innermost first
-    split(loop, /*times=*/2); // before, within and behind a run of iterations
+    split(loop, /*times=*/2);   // before, within and behind a run of iterations
 }

@@ -75,17 +75,19 @@ static LogicalResult lowerQueryGradient(attn::AttendBackwardOp op, const Softmax
   for (unsigned domain = 0; domain < kernel.attend.keys.size(); ++domain) {
     if (domain == own)
       continue;
-    carried = kernel.walk(
-        domain, queries.rows, kernel.standing.head, carried, [&](const RowTile &columns, Fullness full, ValueRange values) {
-          Value keyHead = b.div(kernel.standing.head, b.i32(kernel.attend.group(domain)));
-          KeySide keys = kernel.pullKeys(domain, kernel.asKeys(domain, columns, keyHead));
-          captures.enter(values.drop_front(sums));
-          Pairs pairs = kernel.pairs(domain, queries, keys, full, [&](const Accumulation &a) { captures.add(a); });
-          Value factors = b.cast(pairs.dScores, kernel.attend.storage());
-          SmallVector<Value> next = kernel.accumulateProducts(factors, keys.k, values.take_front(sums));
-          next.append(captures.carried());
-          return next;
-        });
+    carried =
+        kernel.walk(domain, queries.rows, kernel.standing.head, carried,
+                    [&](const RowTile &columns, Fullness full, ValueRange values) {
+                      Value keyHead = b.div(kernel.standing.head, b.i32(kernel.attend.group(domain)));
+                      KeySide keys = kernel.pullKeys(domain, kernel.asKeys(domain, columns, keyHead));
+                      captures.enter(values.drop_front(sums));
+                      Pairs pairs =
+                          kernel.pairs(domain, queries, keys, full, [&](const Accumulation &a) { captures.add(a); });
+                      Value factors = b.cast(pairs.dScores, kernel.attend.storage());
+                      SmallVector<Value> next = kernel.accumulateProducts(factors, keys.k, values.take_front(sums));
+                      next.append(captures.carried());
+                      return next;
+                    });
   }
   captures.leave(ValueRange(carried).drop_front(sums), queries.rows);
   kernel.provide(op.getDQuery(), queries.rows, kernel.queryChunks, ValueRange(carried).take_front(sums),
@@ -115,20 +117,21 @@ static LogicalResult lowerKeyGradients(attn::AttendBackwardOp op, const SoftmaxN
   auto walkHead = [&](Value head, ValueRange initial) {
     SmallVector<Value> carried(initial);
     carried.append(captures.initial());
-    carried = kernel.walk(domain, keys.rows, head, carried, [&](const RowTile &columns, Fullness full, ValueRange values) {
-      QuerySide queries = kernel.pullQueries(kernel.asQueries(columns, head));
-      captures.enter(values.drop_front(count));
-      Pairs pairs = kernel.pairs(domain, queries, keys, full, [&](const Accumulation &a) { captures.add(a); });
-      SmallVector<Value> dv;
-      if (!alone)
-        dv = kernel.accumulateProducts(b.cast(pairs.weights, kernel.attend.storage()), queries.g,
-                                       values.take_front(count).drop_front(dkCount));
-      Value factors = b.cast(pairs.dScores, kernel.attend.storage());
-      SmallVector<Value> next = kernel.accumulateProducts(factors, queries.q, values.take_front(dkCount));
-      next.append(dv);
-      next.append(captures.carried());
-      return next;
-    });
+    carried =
+        kernel.walk(domain, keys.rows, head, carried, [&](const RowTile &columns, Fullness full, ValueRange values) {
+          QuerySide queries = kernel.pullQueries(kernel.asQueries(columns, head));
+          captures.enter(values.drop_front(count));
+          Pairs pairs = kernel.pairs(domain, queries, keys, full, [&](const Accumulation &a) { captures.add(a); });
+          SmallVector<Value> dv;
+          if (!alone)
+            dv = kernel.accumulateProducts(b.cast(pairs.weights, kernel.attend.storage()), queries.g,
+                                           values.take_front(count).drop_front(dkCount));
+          Value factors = b.cast(pairs.dScores, kernel.attend.storage());
+          SmallVector<Value> next = kernel.accumulateProducts(factors, queries.q, values.take_front(dkCount));
+          next.append(dv);
+          next.append(captures.carried());
+          return next;
+        });
     captures.leave(ValueRange(carried).drop_front(count), kernel.storedRows(kernel.asQueries(keys.rows, head)));
     return SmallVector<Value>(ValueRange(carried).take_front(count));
   };

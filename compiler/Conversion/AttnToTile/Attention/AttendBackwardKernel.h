@@ -83,8 +83,8 @@ public:
   /// P alone.
   Pairs weights(unsigned domain, const QuerySide &queries, const KeySide &keys, Fullness full);
 
-  using Body =
-      llvm::function_ref<llvm::SmallVector<mlir::Value>(const RowTile &columns, Fullness full, mlir::ValueRange carried)>;
+  using Body = llvm::function_ref<llvm::SmallVector<mlir::Value>(const RowTile &columns, Fullness full,
+                                                                 mlir::ValueRange carried)>;
   /// Walks the blocks of the other side that the tile `rows` touches under query head `head`.
   llvm::SmallVector<mlir::Value> walk(unsigned domain, const RowTile &rows, mlir::Value head, mlir::ValueRange initial,
                                       Body body);

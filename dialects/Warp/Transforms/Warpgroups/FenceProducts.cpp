@@ -134,8 +134,9 @@ static void fence(const Run &run, const TargetInfo &target) {
     return;
   Operation *first = run.front();
   Fenced fenced = fencedOf(run);
+  constexpr int64_t others = 60; // addresses, masks, and what is computed on the way
   const bool hasRoom =
-      registersBeside(run, fenced.multiplied.getArrayRef()) * 5 < int64_t(target.registersPerThread) * 4;
+      registersBeside(run, fenced.multiplied.getArrayRef()) + others <= int64_t(target.registersPerThread);
   if (hasRoom && (fenced.sums.empty() || !fenced.multiplied.empty()))
     return;
   SmallVector<Value> registers = llvm::map_to_vector(fenced.sums, [](OpOperand *each) { return each->get(); });
