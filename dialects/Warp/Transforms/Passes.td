@@ -733,6 +733,8 @@ def WarpSplitLoops : Pass<"warp-split-loops", "::mlir::func::FuncOp"> {
     tile is selected by one, the loop becomes one loop before and one behind the iteration where the comparison changes; each begins with what the one
     before it carried, so that copies and products that run ahead go on. Loops over blocks of keys, of which some need no
     mask, come so from `attn-to-tile`. What a split leaves is split once more at the most.
+    Outside of loops, as in iterations that were taken out of one, what is selected by such a mask becomes a branch on the
+    condition: where it is true no mask is computed.
 
     Needs: nothing. Comparisons of sums of indices are taken not to overflow, as those of addresses are.
 

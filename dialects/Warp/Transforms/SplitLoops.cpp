@@ -149,9 +149,46 @@ static void split(scf::ForOp loop, unsigned times) {
   split(second, times - 1);
 }
 
+/// What is selected by a mask or a condition of all elements, of few elements or many: by a branch on the condition, so
+/// that where it is true no mask is computed.
+static void branch(arith::SelectOp select) {
+  auto repeated = select.getCondition().getDefiningOp<tile::BroadcastOp>();
+  auto either = (repeated ? repeated.getSource() : select.getCondition()).getDefiningOp<arith::OrIOp>();
+  if (!either || !isTensor(select.getResult()) || !either->hasOneUse() || !select.getCondition().hasOneUse())
+    return;
+  for (bool swapped : {false, true}) {
+    auto all = (swapped ? either.getLhs() : either.getRhs()).getDefiningOp<tile::SplatOp>();
+    if (!all)
+      continue;
+    OpBuilder b(select);
+    Location loc = select.getLoc();
+    auto branches = scf::IfOp::create(b, loc, TypeRange(select.getType()), all.getSource(), /*withElseRegion=*/true);
+    b.setInsertionPointToStart(branches.thenBlock());
+    scf::YieldOp::create(b, loc, select.getTrueValue());
+    b.setInsertionPointToStart(branches.elseBlock());
+    Value mask = swapped ? either.getRhs() : either.getLhs();
+    if (repeated)
+      mask = tile::BroadcastOp::create(b, loc, repeated.getType(), mask);
+    Value masked = arith::SelectOp::create(b, loc, mask, select.getTrueValue(), select.getFalseValue());
+    scf::YieldOp::create(b, loc, masked);
+    select.replaceAllUsesWith(branches.getResult(0));
+    select.erase();
+    if (repeated)
+      repeated.erase();
+    either.erase();
+    return;
+  }
+}
+
 void SplitLoops::runOnOperation() {
   SmallVector<scf::ForOp> loops;
   getOperation().walk([&](scf::ForOp loop) { loops.push_back(loop); });
   for (scf::ForOp loop : loops) // innermost first
     split(loop, /*times=*/2);   // before, within and behind a run of iterations
+  SmallVector<arith::SelectOp> selects;
+  getOperation().walk([&](arith::SelectOp select) {
+    if (!select->getParentOfType<scf::ForOp>())
+      selects.push_back(select);
+  });
+  llvm::for_each(selects, branch);
 }

@@ -40,44 +40,6 @@ func.func @causal(%row: !r, %begin: i32, %n: i32, %x: !x, %none: !x) -> !x {
 !i = tensor<16x128xi32, #acc>
 !r = tensor<16x1xi32, #rows>
 
-// A mask that may be true of all elements: no bounds then.
-// CHECK-LABEL: func.func @everywhere
-// CHECK-SAME: (%[[ROW:.*]]: tensor<16x1xi32, {{[^)]*}}%[[ALL:[a-z0-9]+]]: i1, %[[BEGIN:[a-z0-9]+]]: i32, %[[N:[a-z0-9]+]]: i32,
-// CHECK-DAG: %[[MOST:.*]] = arith.constant 2147483647 : i32
-// CHECK-DAG: %[[MOSTS:.*]] = arith.constant dense<2147483647> : tensor<16x1xi32,
-// CHECK: %[[ALLS:.*]] = tile.splat %[[ALL]] : i1 -> tensor<16x1xi1,
-// CHECK: %[[ROWS:.*]] = arith.select %[[ALLS]], %[[MOSTS]], %[[ROW]]
-// CHECK: %[[NOT:.*]] = arith.xori %[[ALL]]
-// CHECK: %[[SHIFT:.*]] = arith.extui %[[NOT]] : i1 to i32
-// CHECK: %[[END:.*]] = arith.select %[[ALL]], %[[MOST]], %[[N]] : i32
-// CHECK: warp.span_select %{{.*}}, %{{.*}} from %[[BEGIN]] upper(%[[ROWS]] plus %[[SHIFT]] : tensor<16x1xi32, #{{.*}}>) end(%[[END]]) {axis = 1 : i32}
-func.func @everywhere(%row: !r, %all: i1, %begin: i32, %n: i32, %x: !x, %none: !x) -> !x {
-  %j = tile.make_range {start = 0 : i32, end = 128 : i32} : tensor<128xi32, #columns>
-  %b = tile.splat %begin : i32 -> tensor<128xi32, #columns>
-  %k = arith.addi %b, %j : tensor<128xi32, #columns>
-  %line = tile.expand_dims %k {axis = 0 : i32} : tensor<128xi32, #columns> -> tensor<1x128xi32, #line>
-  %keys = tile.broadcast %line : tensor<1x128xi32, #line> -> !i
-  %rows = tile.broadcast %row : !r -> !i
-  %c = arith.cmpi sle, %keys, %rows : !i
-  %ns = tile.splat %n : i32 -> !i
-  %d = arith.cmpi sgt, %ns, %keys : !i
-  %m = arith.andi %c, %d : tensor<16x128xi1, #acc>
-  %every = tile.splat %all : i1 -> tensor<16x128xi1, #acc>
-  %o = arith.ori %m, %every : tensor<16x128xi1, #acc>
-  %r = arith.select %o, %x, %none : tensor<16x128xi1, #acc>, !x
-  return %r : !x
-}
-
-// -----
-
-#rows = #warp.layout<[16, 1], register = [[8, 0]], lane = [[0, 0], [0, 0], [1, 0], [2, 0], [4, 0]]>
-#acc = #warp.layout<[16, 128], register = [[0, 1], [8, 0], [0, 8], [0, 16], [0, 32], [0, 64]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]]>
-#columns = #warp.layout<[128], register = [[1], [8], [16], [32], [64]], lane = [[2], [4], [0], [0], [0]]>
-#line = #warp.layout<[1, 128], register = [[0, 1], [0, 8], [0, 16], [0, 32], [0, 64]], lane = [[0, 2], [0, 4], [0, 0], [0, 0], [0, 0]]>
-!x = tensor<16x128xf32, #acc>
-!i = tensor<16x128xi32, #acc>
-!r = tensor<16x1xi32, #rows>
-
 // Distances between rows and keys: 0 <= row - key < 100, and keys from 4 on, compared once for all rows.
 // What a row says of itself empties it: its end, a sum that does not wrap around, is the least number then.
 // CHECK-LABEL: func.func @distances

@@ -121,3 +121,25 @@ func.func @left(%n: i32, %p: i32, %mask: tensor<64xi1>, %at: tensor<64x!tile.ptr
   }
   return %loads, %moves#0, %strides : tensor<64xf32>, tensor<64xf32>, tensor<64xf32>
 }
+
+// Outside of loops a branch: of a mask as it is, and of one that is repeated.
+// CHECK-LABEL: func.func @branches
+// CHECK-SAME: (%[[ALL:.*]]: i1, %[[MASK:.*]]: tensor<8x64xi1>, %[[ROW:.*]]: tensor<1x64xi1>, %[[X:.*]]: tensor<8x64xf32>, %[[NONE:.*]]: tensor<8x64xf32>)
+// CHECK: %[[Z:.*]] = scf.if %[[ALL]]
+// CHECK-NEXT: scf.yield %[[X]]
+// CHECK-NEXT: } else {
+// CHECK-NEXT: %[[S:.*]] = arith.select %[[MASK]], %[[X]], %[[NONE]]
+// CHECK-NEXT: %[[B:.*]] = tile.broadcast %[[ROW]]
+// CHECK-NEXT: %[[T:.*]] = arith.select %[[B]], %[[S]], %[[NONE]]
+// CHECK-NEXT: scf.yield %[[T]]
+// CHECK: return %[[Z]]
+func.func @branches(%all: i1, %mask: tensor<8x64xi1>, %row: tensor<1x64xi1>, %x: tensor<8x64xf32>, %none: tensor<8x64xf32>) -> tensor<8x64xf32> {
+  %everywhere = tile.splat %all : i1 -> tensor<8x64xi1>
+  %m = arith.ori %mask, %everywhere : tensor<8x64xi1>
+  %y = arith.select %m, %x, %none : tensor<8x64xi1>, tensor<8x64xf32>
+  %along = tile.splat %all : i1 -> tensor<1x64xi1>
+  %n = arith.ori %along, %row : tensor<1x64xi1>
+  %o = tile.broadcast %n : tensor<1x64xi1> -> tensor<8x64xi1>
+  %z = arith.select %o, %y, %none : tensor<8x64xi1>, tensor<8x64xf32>
+  return %z : tensor<8x64xf32>
+}

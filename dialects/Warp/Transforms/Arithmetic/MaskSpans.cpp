@@ -42,7 +42,6 @@ struct Comparison {
 struct Conditions {
   SmallVector<Comparison, 2> comparisons;
   SmallVector<Value, 2> ofRows; ///< i1, or tensors of 1 along the axis
-  Value everywhere;             ///< i1, or null: where it is true every element is chosen, whatever else is said
 };
 } // namespace
 
@@ -117,9 +116,6 @@ static std::optional<Comparison> comparisonOf(arith::CmpIOp op, unsigned axis, I
   return comparison;
 }
 
-/// What a mask says along its axis, or else an i1 of all elements; whether it says nothing else.
-static bool collectAnyOf(Value mask, unsigned axis, bool isWhole, IndexForms &forms, Conditions &found);
-
 /// What a mask says, as conditions along its axis; whether it says nothing else. `isWhole`: rows may differ in it.
 static bool collect(Value mask, unsigned axis, bool isWhole, IndexForms &forms, Conditions &found) {
   Operation *op = mask.getDefiningOp();
@@ -150,28 +146,6 @@ static bool collect(Value mask, unsigned axis, bool isWhole, IndexForms &forms, 
   }
   if (auto expand = dyn_cast<tile::ExpandDimsOp>(op); expand && uint32_t(expand.getAxis()) != axis)
     return collect(expand.getSource(), axis - (uint32_t(expand.getAxis()) < axis), isWhole, forms, found);
-  return false;
-}
-
-static bool collectAnyOf(Value mask, unsigned axis, bool isWhole, IndexForms &forms, Conditions &found) {
-  if (auto broadcast = mask.getDefiningOp<tile::BroadcastOp>()) {
-    ArrayRef<int64_t> shape = tile::shapeOf(broadcast.getSource().getType());
-    const bool isLine = llvm::count_if(shape, [](int64_t n) { return n != 1; }) == 1;
-    if (shape[axis] == tile::shapeOf(mask.getType())[axis] && isLine &&
-        broadcast.getSource().getDefiningOp<arith::OrIOp>())
-      return collectAnyOf(broadcast.getSource(), axis, /*isWhole=*/false, forms, found);
-  }
-  auto either = mask.getDefiningOp<arith::OrIOp>();
-  if (!either)
-    return collect(mask, axis, isWhole, forms, found);
-  OpBuilder b(either);
-  for (bool swapped : {false, true}) {
-    Value all = boundAlong(swapped ? either.getLhs() : either.getRhs(), axis, b);
-    if (all && !isa<RankedTensorType>(all.getType())) {
-      found.everywhere = all;
-      return collect(swapped ? either.getRhs() : either.getLhs(), axis, isWhole, forms, found);
-    }
-  }
   return false;
 }
 
@@ -254,21 +228,6 @@ struct Side {
     shift = numberLike(b, loc, b.getI32Type(), 0);
     return rows != nullptr;
   }
-  /// No bounds at all where `everywhere` is true.
-  void lift(OpBuilder &b, Location loc, Value everywhere) {
-    const int64_t none = isUpper ? std::numeric_limits<int32_t>::max() : std::numeric_limits<int32_t>::min();
-    auto unless = [&](Value &bound, int64_t number) {
-      if (!bound)
-        return;
-      Value condition = everywhere;
-      if (auto tensor = dyn_cast<RankedTensorType>(bound.getType()))
-        condition = tile::SplatOp::create(b, loc, tensor.clone(b.getI1Type()), everywhere);
-      bound = arith::SelectOp::create(b, loc, condition, numberLike(b, loc, bound.getType(), number), bound);
-    };
-    unless(rows, none);
-    unless(shift, 0);
-    unless(limit, none);
-  }
   /// Whether what a comparison says could be added.
   bool add(OpBuilder &b, Location loc, const Comparison &comparison) {
     SmallVector<std::pair<Value, bool>> ofRows, ofAll;
@@ -313,9 +272,6 @@ static void chooseBySpan(Value mask, unsigned axis, const Conditions &conditions
     else if (!upper.addRows(b, loc, emptied))
       return;
   }
-  if (conditions.everywhere)
-    for (Side *side : {&lower, &upper})
-      side->lift(b, loc, conditions.everywhere);
   LinearLayout rows = rowsAlong(layoutAttrOf(mask.getType()).getLayout(), axis);
   for (Value bounds : {lower.rows, upper.rows})
     if (bounds && !rows.registerPermutation(layoutAttrOf(bounds.getType()).getLayout()))
@@ -363,7 +319,7 @@ void MaskSpans::runOnOperation() {
     auto type = cast<RankedTensorType>(mask.getType());
     std::optional<unsigned> axis = longestAxis(type);
     Conditions conditions;
-    if (axis && collectAnyOf(mask, *axis, /*isWhole=*/true, forms, conditions) && !conditions.comparisons.empty())
+    if (axis && collect(mask, *axis, /*isWhole=*/true, forms, conditions) && !conditions.comparisons.empty())
       chooseBySpan(mask, *axis, conditions);
   }
 }
