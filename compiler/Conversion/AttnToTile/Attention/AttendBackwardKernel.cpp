@@ -292,7 +292,7 @@ SmallVector<Value> BackwardKernel::walk(unsigned domain, const RowTile &rows, Va
   Walk blocks{pattern, arithmetic, rows.scalarStart, rowEnd, head, rowLength, columnLength, standing.batch, columns};
   blocks.descending = descending;
   // What a score_mod and its derivative hold leaves no registers for the masks of all blocks.
-  blocks.joined = walksJoined(attend, schedule) && !attend.scoreMod;
+  blocks.joined = joins && walksJoined(attend, schedule) && !attend.scoreMod;
   // Programs past the last packed sequence, and keys past a count.
   if (attend.form.isPacked || !attend.counts.empty())
     blocks.rowsExist = b.less(rows.scalarStart, rowEnd);

@@ -67,6 +67,7 @@ public:
   bool sumsRows = false;
   bool readsValues = true; ///< dv alone does not need them
   bool descending = false; ///< walks go from the last block to the first (not those over lists)
+  bool joins = true;       ///< walks may be joined
 
   /// Finds out where the program stands, and gives the tile of its rows: queries, or keys of `domain`. Batch and heads
   /// are left to the sides. `place` as findStanding's.

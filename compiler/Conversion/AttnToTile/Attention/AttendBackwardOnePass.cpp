@@ -64,6 +64,8 @@ Value lowerOnePass(attn::AttendBackwardOp op, const BackwardPart &part, const So
   attn::ScheduleAttr schedule = keyGradientSchedule(op);
   BackwardKernel kernel(op, numbers, stored, "attend_backward", schedule, /*queriesDown=*/false);
   kernel.sumsRows = true;
+  // Behind a loop of several kinds of blocks ptxas may not see that all lanes reduce at one place, and asks each of them.
+  kernel.joins = false;
   TileBuilder &b = kernel.b;
   TensorParameter queryGradient =
       kernel.frame.output(kernel.attend.queryType().withElement(b.getF32Type()), /*zeroed=*/true);
