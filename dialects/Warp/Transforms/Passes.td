@@ -738,7 +738,7 @@ def WarpSplitLoops : Pass<"warp-split-loops", "::mlir::func::FuncOp"> {
 
     Needs: nothing. Comparisons of sums of indices are taken not to overflow, as those of addresses are.
 
-    Rejects: nothing. Loops of another step than 1 are left alone, and comparisons that decide what is copied or loaded.
+    Rejects: nothing. Loops of another step than 1 and of unsigned bounds are left alone, and comparisons that decide what is copied or loaded.
 
     ```mlir
     func.func @f(%n: i32, %p: i32, %mask: tensor<64xi1>, %x: tensor<64xf32>, %none: tensor<64xf32>) -> tensor<64xf32> {

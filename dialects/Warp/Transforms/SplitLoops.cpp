@@ -87,7 +87,7 @@ static std::optional<Change> changeOf(arith::CmpIOp compare, scf::ForOp loop) {
 /// All comparisons that change where the first one does that selects tiles.
 static Changes changesAtOnePlace(scf::ForOp loop) {
   Changes all, found;
-  if (!matchPattern(loop.getStep(), m_One()))
+  if (!matchPattern(loop.getStep(), m_One()) || loop.getUnsignedCmp())
     return found;
   loop.getBody()->walk([&](arith::CmpIOp compare) {
     if (!isTensor(compare.getResult()))

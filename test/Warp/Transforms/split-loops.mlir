@@ -85,12 +85,12 @@ func.func @one_or_another(%n: i32, %p: i32, %x: tensor<64xf32>, %y: tensor<64xf3
   return %r : tensor<64xf32>
 }
 
-// What is loaded, a bound that the loop changes, and steps of two are left alone.
+// What is loaded, a bound that the loop changes, steps of two, and unsigned bounds are left alone.
 // CHECK-LABEL: func.func @left
-// CHECK-COUNT-3: scf.for
+// CHECK-COUNT-4: scf.for
 // CHECK-NOT: scf.for
 func.func @left(%n: i32, %p: i32, %mask: tensor<64xi1>, %at: tensor<64x!tile.ptr<f32>>, %x: tensor<64xf32>, %none: tensor<64xf32>)
-    -> (tensor<64xf32>, tensor<64xf32>, tensor<64xf32>) {
+    -> (tensor<64xf32>, tensor<64xf32>, tensor<64xf32>, tensor<64xf32>) {
   %zero = arith.constant 0 : i32
   %one = arith.constant 1 : i32
   %two = arith.constant 2 : i32
@@ -119,7 +119,15 @@ func.func @left(%n: i32, %p: i32, %mask: tensor<64xi1>, %at: tensor<64x!tile.ptr
     %sum = arith.addf %acc, %y : tensor<64xf32>
     scf.yield %sum : tensor<64xf32>
   }
-  return %loads, %moves#0, %strides : tensor<64xf32>, tensor<64xf32>, tensor<64xf32>
+  %naturals = scf.for unsigned %i = %zero to %n step %one iter_args(%acc = %none) -> (tensor<64xf32>) : i32 {
+    %all = arith.cmpi slt, %i, %p : i32
+    %everywhere = tile.splat %all : i1 -> tensor<64xi1>
+    %m = arith.ori %mask, %everywhere : tensor<64xi1>
+    %y = arith.select %m, %x, %none : tensor<64xi1>, tensor<64xf32>
+    %sum = arith.addf %acc, %y : tensor<64xf32>
+    scf.yield %sum : tensor<64xf32>
+  }
+  return %loads, %moves#0, %strides, %naturals : tensor<64xf32>, tensor<64xf32>, tensor<64xf32>, tensor<64xf32>
 }
 
 // Outside of loops a branch: of a mask as it is, and of one that is repeated.
