@@ -30,9 +30,13 @@ void multiplyHalves(const MatrixProduct &product, const void *const *a, const vo
                     void *const *d) {
   MatrixProduct part = product;
   part.shape.k = 16;
-  multiply(part, a, b, c, d);
-  if (product.shape.k == 32) // A's registers walk m before k
-    multiply(part, a + 2, b + 1, d, d);
+  if (product.shape.k == 16)
+    return multiply(part, a, b, c, d);
+  // The first half's sums lie apart: D may be written over what the second half reads.
+  std::array<Words, 4> half;
+  void *sums[] = {&half[0], &half[1], &half[2], &half[3]};
+  multiply(part, a, b, c, sums);
+  multiply(part, a + 2, b + 1, sums, d); // A's registers walk m before k
 }
 
 void multiplyWidened(const MatrixProduct &product, const void *const *a, const void *const *b, const void *const *c,

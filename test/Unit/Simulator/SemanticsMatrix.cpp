@@ -462,6 +462,14 @@ TEST(Matrix, Float8OfMma) {
     EXPECT_EQ(halves.words == whole.words, small);
     EXPECT_EQ(widened.words == whole.words, small);
   }
+  for (auto run : {multiplyHalves, multiplyWidened}) { // over A
+    Registers over(4), apart(4);
+    over.words = a.words;
+    run(p, over.in(), b.in(), c.in(), over.out());
+    run(p, a.in(), b.in(), c.in(), apart.out());
+    for (unsigned i = 0; i < 4; ++i)
+      EXPECT_TRUE(std::equal(over.lanes(i), over.lanes(i) + 32, apart.lanes(i)));
+  }
   for (unsigned lane = 0; lane < 32; ++lane)
     for (unsigned i = 0; i < accumulatorElements(p.shape); ++i) {
       const Position at = accumulatorPosition(p.shape, lane, i);
