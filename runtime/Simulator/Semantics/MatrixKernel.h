@@ -353,9 +353,9 @@ inline void multiplyFloat8(const MatrixProduct &product, const void *const *a, c
     const auto start = loadAs<Float8>(sums + row * n);
     const Word8 bits = (Word8)start & 0x7fffffff;
     // C as an integer with 23 places; an f16's are counted from its own smallest exponent.
-    const Int8 field = (Int8)(bits >> 23), exponent = larger((field > 0 ? field : Int8{} + 1) - 127, Int8{} + leastOfC);
+    const Int8 field = (Int8)(bits >> 23), own = (field > 0 ? field : Int8{} + 1) - 127;
+    const Int8 exponent = larger(own, Int8{} + leastOfC), late = exponent - own;
     const Int8 significand = (Int8)((bits & 0x7fffff) | (field > 0 ? Word8{} + 0x800000 : Word8{}));
-    const Int8 late = exponent - ((field > 0 ? field : Int8{} + 1) - 127);
     const Int8 magnitude = significand >> (late < 31 ? late : Int8{} + 31);
     const Int8 signOfC = (Int8)start >> 31;
     const Int8 exponentOfC = bits > 0 ? exponent : Int8{} + exponentOfZero;
