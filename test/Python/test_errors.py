@@ -145,7 +145,6 @@ CASES = {
         "wl.arange(0, n)",
         ["the end of arange to be a constant integer, but got int32", "wl.constexpr"],
     ),
-    "constexpr variable": (["a: wl.constexpr = n + 1"], "a: wl.constexpr = n + 1", ["a constant for 'a'"]),
     "unsupported statement": (["try:", "    pass", "except ValueError:", "    pass"], None, ["'try'", "no exceptions"]),
     "unsupported expression": (
         ["a = {i: i for i in (1, 2)}"],

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..language import control, errors, maths
+from ..language.casts import cast
 from ..language.emit import builtin
 from ..language.literals import is_number
 from ..language.types import block_type, constexpr, dtype, pointer_type
@@ -42,10 +43,16 @@ class Calls(Expressions):
         """The value of a call."""
         if is_jit(function):
             return self.inline(function, arguments, keywords, node)
+        if isinstance(function, constexpr):  # of a Python function, as @wl.constexpr makes them
+            return self._call_with_constants(function.value, arguments, keywords)
         if function is constexpr:
             return self.constant_of(arguments[0])
+        if isinstance(function, dtype):  # wl.float32(0.0)
+            return self._call_checked(functools.partial(cast, dtype=function), str(function), arguments, keywords)
         if not callable(function):
             raise errors.not_callable(function)
+        if function is dtype:
+            return self._call_with_constants(function, arguments, keywords)
         if getattr(function, "__weft_builtin__", False):
             return self._call_checked(function, function.__name__, arguments, keywords)
         if getattr(function, "__weft_constexpr__", False) or getattr(function, "__module__", None) == math.__name__:

@@ -15,7 +15,7 @@ from typing import Any
 
 from ..language import errors, operators
 from ..language.errors import KernelError
-from ..language.types import constexpr, describe, unwrap
+from ..language.types import constexpr, describe, dtype, unwrap
 from ..language.value import tensor
 from .frame import usable_global
 from .visitor import Visitor
@@ -77,6 +77,17 @@ def constant(function: Callable[..., Any], *arguments: Any, **keywords: Any) -> 
         raise
     except Exception as error:
         raise errors.python_failure(error) from None
+
+
+def _is_constant(value: Any) -> bool:
+    """Whether a value that is no tensor is a constant, such as a type, and not a pointer to a block or a module."""
+    return not isinstance(value, types.ModuleType) and not hasattr(value, "__weft_carried__")
+
+
+def _is_same(left: Any, right: Any) -> bool:
+    """What 'is' says of two constants: types are one object each in Python, numbers and texts as good as that."""
+    alike = type(left) is type(right) and isinstance(left, (dtype, int, float, str))
+    return left is right or (alike and bool(left == right))
 
 
 class Expressions(Visitor):
@@ -178,9 +189,11 @@ class Expressions(Visitor):
         left, right, kind = self.expression(node.left), self.expression(node.comparators[0]), node.ops[0]
         self.at(node)
         if isinstance(kind, (ast.Is, ast.IsNot)):
-            if not (left is None or right is None):
-                raise errors.unsupported_syntax("'is' between values", "compare with '==', or test 'is None'")
-            return PYTHON[type(kind)](left, right)
+            if isinstance(left, tensor) or isinstance(right, tensor):
+                if not (left is None or right is None):
+                    raise errors.unsupported_syntax("'is' of a tensor", "compare with '==', or test 'is None'")
+                return PYTHON[type(kind)](left, right)
+            return _is_same(left, right) == isinstance(kind, ast.Is)
         if isinstance(left, tensor) or isinstance(right, tensor):
             if isinstance(kind, (ast.In, ast.NotIn)):
                 raise errors.unsupported_syntax("'in' of a tensor", "compare with '=='")
@@ -197,7 +210,7 @@ class Expressions(Visitor):
                 public = [n for n in dir(tensor) if not n.startswith("_") and n not in _HIDDEN]
                 raise errors.unknown_attribute(f"a tensor of type {describe(owner.type)}", name, public)
             return getattr(owner, name)
-        if name == "value" and isinstance(owner, (int, float, str)):
+        if name == "value" and not hasattr(owner, name) and _is_constant(owner):
             return owner  # what was a constexpr in Triton is the constant itself here
         if not hasattr(owner, name):
             what = (

@@ -40,6 +40,7 @@ class Frame:
     function: Any
     source: Source
     variables: dict[str, Any] = field(default_factory=dict)
+    declared: set[str] = field(default_factory=set)  # annotated constexpr, and assigned by a later line
     loops: int = 0  # around the present statement
 
     def lookup(self, name: str) -> Any:
@@ -76,13 +77,22 @@ def is_jit(value: Any) -> bool:
     return getattr(value, "__weft_jit__", False) is True
 
 
+def _is_marked(value: Any) -> bool:
+    """Whether a value is a function that kernels may call."""
+    return is_jit(value) or getattr(value, "__weft_builtin__", False) or getattr(value, "__weft_constexpr__", False)
+
+
+def _is_plain(value: Any) -> bool:
+    return isinstance(value, types.FunctionType) and not _is_marked(value)
+
+
 def usable_global(name: str, value: Any) -> Any:
     """A global's value, where kernels may read it: constants marked so, functions of the language, types, modules."""
     if isinstance(value, constexpr):
-        return as_constant(value.value)
+        return value if _is_plain(value.value) else as_constant(value.value)
     if isinstance(value, (types.ModuleType, dtype)) or value is None or value is constexpr:
         return value
-    if is_jit(value) or getattr(value, "__weft_builtin__", False) or getattr(value, "__weft_constexpr__", False):
+    if _is_marked(value):
         return value
     if isinstance(value, tuple) and value and all(isinstance(v, (constexpr, dtype)) for v in value):
         return tuple(usable_global(name, v) for v in value)

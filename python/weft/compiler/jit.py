@@ -14,6 +14,7 @@ from typing import Any
 
 from ..recent import Recent
 from ..runtime import exchange
+from ..runtime.addressed import is_bare
 from ..runtime.descriptors import leaves
 from ..runtime.devices import device_for
 from ..targets import default_target
@@ -24,6 +25,7 @@ from .diagnostics import CompilationError
 from .kernel import Kernel, build, signature_of
 from .keys import Place, spelled
 from .known import Launch, Launches
+from .launchable import Launchable
 from .lower import Options
 from .reads import Reads, Unknown, key_of
 from .signature import Signature, for_function, parse
@@ -41,7 +43,7 @@ _ADVICE = (
 )
 
 
-class JITFunction:
+class JITFunction(Launchable):
     """A kernel, or a function that kernels call. ``kernel[grid](*args, BLOCK=64, num_warps=4, num_stages=3)`` launches
     it.
 
@@ -65,6 +67,7 @@ class JITFunction:
         self._lines = file_lines(fn)
         self.signature = inspect.signature(fn)
         self.params = parameters.of(fn, self.signature, do_not_specialize, do_not_specialize_on_alignment)
+        self.arg_names = [parameter.name for parameter in self.params]
         self._index = {p.name: i for i, p in enumerate(self.params)}
         self._kernels: Recent[Any, tuple[Kernel, tuple[int, ...]]] = Recent(512)
         self._read: tuple[Reads, Hashable] | None = None
@@ -73,6 +76,7 @@ class JITFunction:
         self.pre_run_hooks: list[Callable[..., Any]] = []
         self.__name__ = fn.__name__
         functools.update_wrapper(self, fn)
+        self.__globals__ = fn.__globals__
 
     def __repr__(self) -> str:
         return f"<@weft.jit {self.fn.__qualname__}>"
@@ -82,11 +86,6 @@ class JITFunction:
             f"expected a grid: '{self.__name__}' is a kernel",
             remedy=f"launch it with {self.__name__}[grid](...), or call it from another kernel",
         )
-
-    @property
-    def arg_names(self) -> list[str]:
-        """The names of the parameters, in order."""
-        return [parameter.name for parameter in self.params]
 
     def add_pre_run_hook(self, hook: Callable[..., Any]) -> None:
         """Call ``hook(*args, **kwargs)`` with a launch's arguments before each launch of this kernel."""
@@ -98,6 +97,12 @@ class JITFunction:
     def source(self) -> Source:
         """The function's source, as it was when the function was defined."""
         return read(self.fn, self._lines)
+
+    @functools.cached_property
+    def src(self) -> str:
+        """The source from ``def`` on, without decorators."""
+        source = self.source
+        return "\n".join(source.lines[source.tree.lineno - 1 :]) + "\n"
 
     @functools.cached_property
     def names(self) -> Names:
@@ -227,7 +232,7 @@ class JITFunction:
         rest = dict(kwargs)
         options = self._pop_options(rest)
         values = self._values(args, rest)
-        others = any(map(exchange.is_foreign, values))
+        others, bare = any(map(exchange.is_foreign, values)), any(map(is_bare, values))
         if others:
             names = [parameter.name for parameter in self.params]
             values = [array for _, array in exchange.adopted(zip(names, values, strict=True))[0]]
@@ -238,12 +243,12 @@ class JITFunction:
         read = self._read  # before: what the kernel is made from must be that, still, after it
         kernel, runtime = self._kernel(values, options, target_of(device))
         launch = Launch(kernel, kernel.module(device), 32 * kernel.num_warps, self.debug)
-        if not others and read is not None and read is self._read:
+        if not (others or bare) and read is not None and read is self._read:
             if params is not self.params:
                 self._described.keep(read[0], args, kwargs, params, parts, runtime, launch)
             elif not compared(tuple(map(token, self.params, values))):
                 self._launches.keep(read[0], args, kwargs, runtime, launch)
-        return launch, tuple([parts[i] for i in runtime])
+        return launch, tuple([each.data_ptr() if is_bare(each) else each for each in (parts[i] for i in runtime)])
 
     def _named(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
         """A call's arguments by name, with the warps and stages, for a grid that depends on them."""

@@ -129,10 +129,19 @@ class Kernel:
         """Nothing: what is known of a kernel is known without a device. (Triton's scripts call it.)"""
 
     def __getitem__(self, grid: Any) -> Callable[..., Kernel | None]:
-        """A launch of the function with this kernel's options, as Triton's scripts launch what a warm-up gave."""
+        """A launch of the function with this kernel's options, as Triton's scripts launch what a warm-up gave: with
+        an argument for each parameter, or for each that is no constant."""
         taken = {parameter.name for parameter in self.function.params}
         own = {name: value for name, value in asdict(self.options).items() if name not in taken}
-        return functools.partial(self.function.run, grid=grid, **own)
+        return functools.partial(self._launch, grid, own)
+
+    def _launch(self, grid: Any, options: dict[str, Any], /, *args: Any, **kwargs: Any) -> Kernel | None:
+        params = self.function.params
+        varying = [parameter.name for parameter in params if not parameter.is_constexpr]
+        if not kwargs and len(args) == len(varying) < len(params):
+            constants = {p.name: self.signature.constants[p.name] for p in params if p.is_constexpr}
+            return self.function.run(grid=grid, **dict(zip(varying, args, strict=True)), **constants, **options)
+        return self.function.run(*args, grid=grid, **kwargs, **options)
 
     def module(self, device: Any) -> Any:
         """The runtime module of this kernel on a device (weft.runtime.Module), made on first use."""

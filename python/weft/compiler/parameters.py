@@ -15,17 +15,29 @@ from .signature import type_named
 
 @dataclass(frozen=True)
 class Parameter:
-    """One parameter. ``type`` and ``divisibility`` come from its annotation: a type, or text such as "*fp16:16"."""
+    """One parameter, the ``num``-th. ``type`` and ``divisibility`` come from its annotation: a type, or text such as
+    "*fp16:16". ``default`` is inspect's ``empty`` where there is none."""
 
+    num: int
     name: str
     is_constexpr: bool
     type: dtype | None
     divisibility: int
     has_default: bool
     default: Any
-    specialise: bool
-    specialise_alignment: bool
+    do_not_specialize: bool
+    do_not_specialize_on_alignment: bool
     is_const: bool = False  # whether nothing may be stored through it
+
+    @property
+    def specialise(self) -> bool:
+        """Whether an integer that is 1 becomes a constant."""
+        return not self.do_not_specialize
+
+    @property
+    def specialise_alignment(self) -> bool:
+        """Whether divisibility by 16 is used."""
+        return not (self.do_not_specialize or self.do_not_specialize_on_alignment)
 
 
 def of(
@@ -47,14 +59,15 @@ def of(
         ids = {index, parameter.name}
         parameters.append(
             Parameter(
+                index,
                 parameter.name,
                 is_constexpr,
                 kind,
                 divisibility,
                 has_default,
-                default if has_default else None,
-                not ids & plain,
-                not ids & (plain | plain_alignment),
+                default,
+                bool(ids & plain),
+                bool(ids & plain_alignment),
                 is_const,
             )
         )

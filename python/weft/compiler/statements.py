@@ -85,7 +85,12 @@ class Statements(Branches):
         self.frame.variables[name] = value
 
     def visit_Assign(self, node: ast.Assign) -> None:
-        value = as_variable(self.expression(node.value))
+        value = self.expression(node.value)
+        declared = [t.id for t in node.targets if isinstance(t, ast.Name) and t.id in self.frame.declared]
+        if declared:
+            self.assign_constant(declared[0], value)
+            return
+        value = as_variable(value)
         for target in node.targets:
             self.assign_target(target, value)
 
@@ -119,18 +124,26 @@ class Statements(Branches):
         self.assign(node.target.id, as_variable(self.binary(node.op, left, right)))
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
-        if node.value is None or not isinstance(node.target, ast.Name):
-            raise errors.unsupported_syntax("an annotation without a value", "assign a value on the same line")
+        if not isinstance(node.target, ast.Name):
+            raise errors.unsupported_syntax("an annotation of something that is no name", "leave it out")
+        name, is_constant = node.target.id, self.is_constexpr_annotation(node.annotation)
+        if node.value is None:  # of what a later line assigns
+            if is_constant:
+                self.frame.declared.add(name)
+            return
         value = self.expression(node.value)
-        if self.is_constexpr_annotation(node.annotation):
-            if node.target.id in self.frame.variables and not isinstance(self.frame.variables[node.target.id], Missing):
-                raise errors.constexpr_reassigned(node.target.id)
-            value = self.constant_of(value)
-            if isinstance(value, tensor):
-                raise errors.constexpr_argument(self.frame.function.__name__, node.target.id, value)
-            self.assign(node.target.id, value)
+        if is_constant:
+            self.assign_constant(name, value)
         else:
-            self.assign(node.target.id, as_variable(value))
+            self.assign(name, as_variable(value))
+
+    def assign_constant(self, name: str, value: Any) -> None:
+        """Give a name that is annotated constexpr its value. What is computed when the kernel runs stays that, as in
+        Triton."""
+        if name in self.frame.variables and not isinstance(self.frame.variables[name], Missing):
+            raise errors.constexpr_reassigned(name)
+        self.frame.declared.discard(name)
+        self.assign(name, self.constant_of(value))
 
     def is_constexpr_annotation(self, annotation: ast.expr) -> bool:
         """Whether an annotation is ``wl.constexpr``, also as text."""

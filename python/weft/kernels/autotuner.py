@@ -34,7 +34,9 @@ class Autotuner(Wrapper):
     """A kernel with configurations to choose from.
 
     ``best_config`` is that of the last call, ``cache`` the choice by key, ``configs_timings`` the milliseconds of the
-    last trial by configuration, ``rejected`` why those not in it lost.
+    last trial by configuration, ``rejected`` why those not in it lost, ``nargs`` the positional arguments of the last
+    call by name. Classes that choose by a rule of their own define ``run``, and ask ``prune_configs`` and ``_bench``,
+    for which they set ``nargs`` first; these are Triton's names.
     """
 
     def __init__(
@@ -74,6 +76,7 @@ class Autotuner(Wrapper):
         self.cache_results = cache_results
         self.cache: dict[Hashable, Config] = {}
         self.best_config = self.configs[0]
+        self.nargs: dict[str, Any] = {}
         self.configs_timings: dict[Config, float] = {}
         self.rejected: dict[Config, str] = {}
         self.bench_time = 0.0
@@ -106,21 +109,23 @@ class Autotuner(Wrapper):
 
     def run(self, *args: Any, **kwargs: Any) -> Any:
         """Launch with the best configuration, found first where there is none yet for this key."""
-        named = dict(zip(self.arg_names, args, strict=False))
-        config = self.best_config = self._chosen(args, kwargs, named)
+        if kwargs.pop("warmup", False):
+            return self.warmup(*args, **kwargs)
+        self.nargs = dict(zip(self.arg_names, args, strict=False))
+        config = self.best_config = self._chosen(args, kwargs)
         if config.pre_hook is not None:
-            config.pre_hook({**named, **kwargs, **config.all_kwargs()})
+            config.pre_hook({**self.nargs, **kwargs, **config.all_kwargs()})
         return self.fn.run(*args, **kwargs, **config.all_kwargs())
 
     def warmup(self, *args: Any, **kwargs: Any) -> list[Any]:
         """Compile every configuration for a call with these arguments, without a launch; the kernels."""
-        named = dict(zip(self.arg_names, args, strict=False))
-        return [self.fn.warmup(*args, **kwargs, **config.all_kwargs()) for config in self.prune_configs(kwargs, named)]
+        self.nargs = dict(zip(self.arg_names, args, strict=False))
+        return [self.fn.warmup(*args, **kwargs, **config.all_kwargs()) for config in self.prune_configs(kwargs)]
 
-    def prune_configs(self, kwargs: Mapping[str, Any], named: Mapping[str, Any]) -> list[Config]:
-        """The configurations that ``prune_configs_by`` leaves for a call: those that ``early_config_prune`` gives, and
-        of these the ``top_k`` whose ``perf_model`` is least."""
-        found, model = self.configs, self.perf_model
+    def prune_configs(self, kwargs: Mapping[str, Any]) -> list[Config]:
+        """The configurations that ``prune_configs_by`` leaves for a call with ``nargs`` and these arguments by name:
+        those that ``early_config_prune`` gives, and of these the ``top_k`` whose ``perf_model`` is least."""
+        found, model, named = self.configs, self.perf_model, self.nargs
         if self.early_config_prune is not None:
             found = list(self.early_config_prune(self.configs, dict(named), **kwargs))
             if not found:
@@ -138,17 +143,17 @@ class Autotuner(Wrapper):
 
     # ---- Choosing
 
-    def _chosen(self, args: tuple[Any, ...], kwargs: dict[str, Any], named: dict[str, Any]) -> Config:
+    def _chosen(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Config:
         if len(self.configs) == 1:
             return self.configs[0]
-        values = {name: value for name, value in {**named, **kwargs}.items() if name in self.arg_names}
+        values = {name: value for name, value in {**self.nargs, **kwargs}.items() if name in self.arg_names}
         key = (
             *(_plain(values[name]) for name in self.keys if name in values),
             *(str(value.dtype) for value in leaves([*values.values()]) if hasattr(value, "dtype")),
         )
         if key in self.cache:
             return self.cache[key]
-        configs = self.prune_configs(kwargs, named)
+        configs = self.prune_configs(kwargs)
         if len(configs) == 1 or os.environ.get("WEFT_AUTOTUNE") == "first":
             return configs[0]
         device = device_for(tuple(leaves([*values.values()])))
@@ -159,7 +164,7 @@ class Autotuner(Wrapper):
                 config: ms for config, ms in zip(configs, known["ms"], strict=True) if ms is not None
             }
             return self.cache.setdefault(key, configs[known["choice"]])
-        chosen = self._tried(configs, args, kwargs, named, device.simulated)
+        chosen = self._tried(configs, args, kwargs, device.simulated)
         if self.cache_results:
             times = [self.configs_timings.get(config) for config in configs]
             cache.write(entry, {"choice": configs.index(chosen), "ms": times})
@@ -221,9 +226,7 @@ class Autotuner(Wrapper):
             f"{' or '.join(name for name in self.keys if name not in given)} in the signature, NAME=VALUE"
         )
 
-    def _tried(
-        self, configs: Sequence[Config], args: tuple[Any, ...], kwargs: Any, named: Any, simulated: bool
-    ) -> Config:
+    def _tried(self, configs: Sequence[Config], args: tuple[Any, ...], kwargs: Any, simulated: bool) -> Config:
         """Every configuration tried on the arguments, whose memory is then as it was; the best of those that agree."""
         started = time.perf_counter()
         snapshot = Snapshot([*args, *kwargs.values()])
@@ -231,12 +234,9 @@ class Autotuner(Wrapper):
         outputs: dict[Config, Any] = {}
         failures: list[Exception] = []
         for config in configs:
-            conflicts = sorted(kwargs.keys() & config.kwargs.keys())
-            if conflicts:
-                raise ValueError(f"'{self.__name__}': {', '.join(conflicts)} given in the call and by a Config")
-            trial = _Trial(self, config, args, kwargs, named, snapshot)
             try:
-                self.configs_timings[config] = trial.milliseconds(simulated)
+                trial = _Trial(self, config, args, kwargs, snapshot)
+                self.configs_timings[config] = trial.milliseconds(simulated)[0]
                 outputs[config] = trial.outputs
             except Error as error:
                 self.rejected[config] = str(error).strip().partition("\n")[0]
@@ -250,9 +250,21 @@ class Autotuner(Wrapper):
             del self.configs_timings[config]
             warnings.warn(f"'{self.__name__}' with {config} is not used: {reason}", RuntimeWarning, stacklevel=2)
         chosen = min(self.configs_timings, key=self.configs_timings.__getitem__)
-        self.pre_hook({**named, **kwargs, **chosen.all_kwargs()}, reset_only=True)
+        self.pre_hook({**self.nargs, **kwargs, **chosen.all_kwargs()}, reset_only=True)
         self.bench_time = time.perf_counter() - started
         return chosen
+
+    def _bench(self, *args: Any, config: Config, **meta: Any) -> list[float]:
+        """Milliseconds of one configuration on a call's arguments, whose memory is then as it was: the median and two
+        other quantiles; infinite where the configuration cannot run."""
+        snapshot = Snapshot([*args, *meta.values()])
+        device = device_for(tuple(leaves([*args, *meta.values()])))
+        try:
+            return _Trial(self, config, args, meta, snapshot).milliseconds(device.simulated)
+        except Error:
+            return [float("inf")] * len(_QUANTILES)
+        finally:
+            snapshot.put_back()
 
     def timed(self, call: Callable[[], Any]) -> Any:
         """Milliseconds of a call: the median, and two other quantiles."""
@@ -280,22 +292,22 @@ def _items(what: str, values: Any, kind: type) -> list[Any]:
 class _Trial:
     """One configuration tried on a call's arguments. ``outputs`` is what its first run left in the arrays."""
 
-    def __init__(
-        self, tuner: Autotuner, config: Config, args: tuple[Any, ...], kwargs: Any, named: Any, snapshot: Snapshot
-    ):
+    def __init__(self, tuner: Autotuner, config: Config, args: tuple[Any, ...], kwargs: Any, snapshot: Snapshot):
+        if conflicts := sorted(kwargs.keys() & config.kwargs.keys()):
+            raise ValueError(f"'{tuner.__name__}': {', '.join(conflicts)} given in the call and by a Config")
         self.tuner, self.config, self.args, self.snapshot = tuner, config, args, snapshot
         self.kwargs = {**kwargs, **config.all_kwargs()}
-        self.values = {**named, **self.kwargs}
+        self.values = {**tuner.nargs, **self.kwargs}
         self.outputs: list[Any] = []
 
-    def milliseconds(self, simulated: bool) -> float:
-        """How long a run takes; on a simulated device the first one is counted, and no other made."""
+    def milliseconds(self, simulated: bool) -> list[float]:
+        """How long a run takes, by quantiles; on a simulated device the first one is counted, and no other made."""
         if simulated and self.tuner.do_bench is None:
-            return float(measure(self.run))
+            return [float(measure(self.run))] * len(_QUANTILES)
         self.run()
         self.snapshot.put_back()
         found = self.tuner.timed(self.run)
-        return float(found[0] if isinstance(found, (list, tuple)) else found)
+        return [*map(float, found)] if isinstance(found, (list, tuple)) else [float(found)] * len(_QUANTILES)
 
     def run(self) -> None:
         """One launch, between the hooks."""

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from math import prod
@@ -58,6 +59,7 @@ def _run(launch: Passing) -> float:
         32 * kernel.num_warps,
         [_argument(value) for value in launch.arguments],
         shared=kernel.shared_bytes,
+        checks=os.environ.get("WEFT_SIMULATOR_CHECKS") or "all",  # as the device itself reads it
         memory=reached(launch.arguments),
         threads=1,  # blocks that take turns would count how long each waits for others
     )

@@ -5,18 +5,18 @@ kernels share.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from weft.compiler.jit import JITFunction
+from weft.compiler.launchable import Launchable
 from weft.compiler.places import described
 
 #: Integer arguments with the values that they must have, and what a kernel is then given.
 Settled = tuple[dict[str, int], dict[str, Any]]
 
 
-class Wrapper:
+class Wrapper(Launchable):
     """A kernel with something around it that completes the arguments of a launch: ``wrapper[grid](*args)``.
 
     ``fn`` is the kernel or the wrapper inside, ``base_fn`` the Python function, ``arg_names`` its parameters.
@@ -25,34 +25,25 @@ class Wrapper:
     __weft_kernel__ = True
 
     def __init__(self, fn: Any):
-        if not isinstance(fn, (JITFunction, Wrapper)):
+        if not isinstance(fn, Launchable):
             raise TypeError(f"expected a @weft.jit function to decorate, but got {fn!r}; put @weft.jit below")
         self.fn = fn
-        self.arg_names: list[str] = fn.arg_names
-        self.__name__: str = fn.__name__
-        self.__doc__ = fn.__doc__
+        self.arg_names = self.kernel.arg_names
+        self.__name__ = self.kernel.__name__
+        self.__doc__ = self.kernel.__doc__
 
     @property
     def kernel(self) -> JITFunction:
         """The @weft.jit function innermost."""
         inner = self.fn
-        return inner.kernel if isinstance(inner, Wrapper) else inner
+        while not isinstance(inner, JITFunction):
+            inner = inner.fn
+        return inner
 
     @property
     def base_fn(self) -> Callable[..., Any]:
         """The Python function that was decorated."""
         return self.kernel.fn
-
-    def __getitem__(self, grid: Any) -> Callable[..., Any]:
-        return functools.partial(self.run, grid=grid)
-
-    def run(self, *args: Any, **kwargs: Any) -> Any:
-        """Launch: what ``wrapper[grid](...)`` does, with ``grid`` by name."""
-        raise NotImplementedError
-
-    def warmup(self, *args: Any, **kwargs: Any) -> Any:
-        """Compile as a call with these arguments would, without a launch."""
-        raise NotImplementedError
 
     def settled(self, constants: Mapping[str, Any], target: str) -> list[Settled]:
         """The constants and options that a kernel gets when it is compiled ahead, with these constants; ``num_warps``
@@ -81,9 +72,11 @@ class Heuristics(Wrapper):
         self.values = dict(values)
 
     def run(self, *args: Any, **kwargs: Any) -> Any:
+        """Launch with the computed constants."""
         return self.fn.run(*args, **self._completed(args, kwargs))
 
     def warmup(self, *args: Any, **kwargs: Any) -> Any:
+        """Compile with the computed constants, without a launch."""
         return self.fn.warmup(*args, **self._completed(args, kwargs))
 
     def _own(self, constants: Mapping[str, Any], target: str) -> list[Settled]:

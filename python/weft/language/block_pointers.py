@@ -42,6 +42,11 @@ class block_pointer:
         """The type of an element."""
         return self.base.dtype.element_ty
 
+    @property
+    def type(self) -> Any:
+        """The type of a pointer to an element."""
+        return self.base.type
+
     def __repr__(self) -> str:
         return f"a pointer to {self.dtype}[{', '.join(map(str, self.block_shape))}]"
 

@@ -55,8 +55,11 @@ def _check_divisor(divisor: Any) -> None:
 
 
 @builtin
-def add(lhs: Any, rhs: Any) -> tensor:
-    """``lhs + rhs``; a pointer and an integer give a pointer that many elements on."""
+def add(lhs: Any, rhs: Any, sanitize_overflow: bool = True) -> tensor:
+    """``lhs + rhs``; a pointer and an integer give a pointer that many elements on.
+
+    ``sanitize_overflow`` is accepted, without effect: integers wrap.
+    """
     folded = _folded(lhs, rhs, False, operator.add)
     if folded is not None:
         return folded
@@ -79,8 +82,11 @@ def advance(pointer: tensor, offset: tensor) -> tensor:
 
 
 @builtin
-def sub(lhs: Any, rhs: Any) -> tensor:
-    """``lhs - rhs``; an integer may be taken from a pointer."""
+def sub(lhs: Any, rhs: Any, sanitize_overflow: bool = True) -> tensor:
+    """``lhs - rhs``; an integer may be taken from a pointer.
+
+    ``sanitize_overflow`` is accepted, without effect: integers wrap.
+    """
     folded = _folded(lhs, rhs, False, operator.sub)
     if folded is not None:
         return folded
@@ -92,8 +98,11 @@ def sub(lhs: Any, rhs: Any) -> tensor:
 
 
 @builtin
-def mul(lhs: Any, rhs: Any) -> tensor:
-    """``lhs * rhs``."""
+def mul(lhs: Any, rhs: Any, sanitize_overflow: bool = True) -> tensor:
+    """``lhs * rhs``.
+
+    ``sanitize_overflow`` is accepted, without effect: integers wrap.
+    """
     folded = _folded(lhs, rhs, False, operator.mul)
     if folded is not None:
         return folded

@@ -45,6 +45,8 @@ class dtype:
     STANDARD_FP_TYPES = tuple(name for name in FP_TYPES if not name.startswith("fp8"))
 
     def __init__(self, name: str):
+        if name not in _SCALARS:
+            raise ValueError(f"expected one of {', '.join(_SCALARS)}, but got {name!r}")
         self.name = name
         self.primitive_bitwidth, self._kind, self._signed, self.mlir, self.fp_mantissa_width = _SCALARS[name]
 

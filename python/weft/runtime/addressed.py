@@ -1,16 +1,18 @@
 # Part of Weft. SPDX-License-Identifier: Apache-2.0
-"""Tensors that a kernel reaches by their addresses alone, as tables of pointers hold them.
+"""Tensors that a kernel reaches by their addresses alone, as tables of pointers hold them, and objects that stand for
+an address with a type.
 
 On a GPU such an address is as good as an argument. The simulator knows the memory that it is told of: where a launch is
-given integers of 64 bits, the host tensors that lie at these addresses are made known to it for the launch.
+given addresses, or integers of 64 bits, the host tensors that lie there are made known to it for the launch.
 """
 
 from __future__ import annotations
 
 import ctypes
+import functools
 import gc
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 _LEAST = 1 << 24  # nothing lies below on the host: indices and sizes cost no search
@@ -20,8 +22,10 @@ _MOST = 1 << 16  # entries that are looked at: larger arrays are data
 class SimulatedModule:
     """A kernel on the simulator, launched with what its arguments are the addresses of."""
 
-    def __init__(self, module: Any, device: Any):
+    def __init__(self, module: Any, device: Any, types: Sequence[str]):
         self._module, self._device = module, device
+        self._tables = [i for i, each in enumerate(types) if each.lstrip("*k") in ("i64", "u64")]
+        self._pointers = [i for i, each in enumerate(types) if each[0] == "*"]
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._module, name)
@@ -30,7 +34,8 @@ class SimulatedModule:
         """As of the runtime's module."""
         mapped = []
         try:
-            for begin, end in _ranges(set(_addresses(args))):
+            held = [args[i] for i in self._tables] + [args[i] for i in self._pointers if isinstance(args[i], int)]
+            for begin, end in _ranges(set(_addresses(held))):
                 mapped.append(self._device.map(begin, end - begin))
             self._module.launch(grid, block, args, *rest, **options)
         finally:
@@ -47,9 +52,22 @@ def reached(args: Iterable[Any]) -> list[Any]:
 
 
 def simulated_module(module: Any, device: Any, types: Iterable[str]) -> Any:
-    """The module, for launches on the simulator with tables of pointers where the types of its arguments allow them."""
-    may = any(each.removeprefix("*").partition(":")[0] in ("i64", "u64") for each in types)
-    return SimulatedModule(module, device) if may and device.simulated else module
+    """The module, for launches on the simulator with addresses where the types of its arguments allow them."""
+    types = list(types)
+    may = any(each[0] == "*" or each in ("i64", "u64") for each in types)
+    return SimulatedModule(module, device, types) if may and device.simulated else module
+
+
+@functools.cache
+def _is_bare(kind: type) -> bool:
+    return hasattr(kind, "data_ptr") and not hasattr(kind, "is_cpu")
+
+
+def is_bare(value: Any) -> bool:
+    """Whether a value has an address (``data_ptr()``) and a ``dtype``, as all that Triton asks of a pointer, and
+    nothing that tells the memory around it."""
+    kind: type = type(value)
+    return _is_bare(kind)
 
 
 def _addresses(args: Iterable[Any]) -> Iterable[int]:

@@ -20,7 +20,7 @@ from weft.language import aggregate, constexpr_function
 
 from . import backends, compiler, errors, knobs, language, runtime, testing, tools
 from .errors import InterpreterError, OutOfResources
-from .runtime.jit import KernelInterface, MockTensor, TensorWrapper, reinterpret, set_allocator
+from .runtime.jit import KernelInterface, MockTensor, TensorWrapper, must_use_result, reinterpret, set_allocator
 
 __version__ = "3.9.0"  # the Triton whose names these are
 
@@ -46,6 +46,7 @@ __all__ = [
     "jit",
     "knobs",
     "language",
+    "must_use_result",
     "next_power_of_2",
     "reinterpret",
     "runtime",

@@ -17,6 +17,9 @@ def is_hip() -> bool:
     return False
 
 
+is_hip_cdna3 = is_hip_cdna4 = is_hip_gfx1250 = is_hip
+
+
 @constexpr_function
 def cuda_capability_geq(major: int, minor: int = 0) -> bool:
     """Whether the target has at least this compute capability."""
@@ -30,4 +33,12 @@ def current_target() -> str:
     return current().target
 
 
-__all__ = ["cuda_capability_geq", "current_target", "is_cuda", "is_hip"]
+__all__ = [
+    "cuda_capability_geq",
+    "current_target",
+    "is_cuda",
+    "is_hip",
+    "is_hip_cdna3",
+    "is_hip_cdna4",
+    "is_hip_gfx1250",
+]

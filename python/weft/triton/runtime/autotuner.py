@@ -4,6 +4,15 @@
 from weft.kernels.autotuner import Autotuner, autotune
 from weft.kernels.config import Config
 from weft.kernels.heuristics import Heuristics, heuristics
-from weft.triton.errors import OutOfResources
+from weft.triton.errors import AutotunerError, OutOfResources, PTXASError
 
-__all__ = ["Autotuner", "Config", "Heuristics", "OutOfResources", "autotune", "heuristics"]
+__all__ = [
+    "Autotuner",
+    "AutotunerError",
+    "Config",
+    "Heuristics",
+    "OutOfResources",
+    "PTXASError",
+    "autotune",
+    "heuristics",
+]

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from weft.compiler.jit import JITFunction, jit
-from weft.compiler.jit import JITFunction as KernelInterface
+from weft.compiler.launchable import Launchable as KernelInterface
 from weft.compiler.signature import short_name, type_named
 from weft.language import constexpr_function, pointer_type
 from weft.runtime.elements import TORCH
@@ -46,6 +46,11 @@ def reinterpret(tensor: Any, dtype: Any) -> Any:
     return tensor.view(getattr(torch, TORCH[short_name(dtype)]))
 
 
+def must_use_result(x: Any, s: bool | str = True) -> Any:
+    """The function as it is; given a message, what decorates one. Triton refuses kernels that leave its result."""
+    return (lambda fn: fn) if isinstance(x, str) else x
+
+
 def set_allocator(allocator: Callable[..., Any]) -> None:
     """Accepted, without effect: Weft's kernels need no memory besides their arguments'."""
 
@@ -57,6 +62,7 @@ __all__ = [
     "TensorWrapper",
     "constexpr_function",
     "jit",
+    "must_use_result",
     "reinterpret",
     "set_allocator",
 ]

@@ -1,0 +1,252 @@
+# Part of Weft. SPDX-License-Identifier: Apache-2.0
+"""What packages of Triton kernels do with kernels, as FlagGems, vLLM and SGLang do: launchers and tuners of their own,
+source that is pasted into generated modules, pointers that are no tensors, constants of every kind.
+"""
+
+import functools
+
+import numpy as np
+import pytest
+import torch
+import weft
+import weft.triton as triton
+import weft.triton.language as tl
+from weft.compiler.diagnostics import CompilationError
+from weft.triton.tools.ragged_tma import (
+    atomic_add_ragged,
+    create_ragged_descriptor,
+    load_ragged,
+    store_ragged,
+)
+
+
+@triton.jit(do_not_specialize=["n"], do_not_specialize_on_alignment=["y"])
+def scaled(x, y, n, factor, BLOCK: tl.constexpr, SQUARE: tl.constexpr = False):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    v = tl.load(x + at, at < n)
+    tl.store(y + at, factor * (v * v if SQUARE else v), at < n)
+
+
+class Entry(triton.KernelInterface):
+    """Compiles once for each key, and launches what it has then, with what is no constant."""
+
+    def __init__(self, fn):
+        self.fn, self.arg_names = fn, fn.arg_names
+        while not isinstance(fn, triton.runtime.JITFunction):
+            fn = fn.fn
+        self.params, self.kept, self.compiled = fn.params, {}, 0
+
+    def run(self, *args, grid, warmup, **kwargs):
+        key = tuple(getattr(each, "dtype", each) for each in args) + tuple(kwargs.items())
+        if key not in self.kept:
+            self.compiled += 1
+            self.kept[key] = self.fn.run(*args, grid=grid, warmup=warmup, **kwargs)
+            return self.kept[key]
+        varying = [a for a, p in zip(args, self.params, strict=False) if not p.is_constexpr]
+        return self.kept[key][grid({"n": args[2], "BLOCK": 64})](*varying)
+
+
+def test_a_launcher_of_ones_own_around_a_kernel():
+    entry = Entry(scaled)
+    x, y = np.arange(100, dtype=np.float32), np.zeros(100, np.float32)
+    grid = lambda meta: (triton.cdiv(meta["n"], meta["BLOCK"]), 1, 1)  # noqa: E731
+    for _ in range(3):
+        y[:] = 0
+        entry[grid](x, y, 100, 3.0, 64, True)
+        np.testing.assert_array_equal(y, 3 * x * x)
+    assert entry.compiled == 1
+
+
+def test_wrappers_stand_around_launchers():
+    inside = Entry(scaled)
+    kernel = triton.heuristics({"SQUARE": lambda args: args["n"] > 50})(inside)
+    x, y = np.arange(100, dtype=np.float32), np.zeros(100, np.float32)
+    kernel[(2,)](x, y, 100, 2.0, BLOCK=64)
+    np.testing.assert_array_equal(y, 2 * x * x)
+    assert inside.compiled == 1 and kernel.arg_names == scaled.arg_names
+
+
+def test_what_derives_from_the_interface_must_run():
+    class Nothing(triton.KernelInterface):
+        pass
+
+    with pytest.raises(NotImplementedError, match="expected Nothing to define 'run'"):
+        Nothing()[(1,)](3)
+
+
+class Slowest(triton.runtime.Autotuner):
+    """A tuner with a rule of its own."""
+
+    def run(self, *args, **kwargs):
+        self.nargs = dict(zip(self.arg_names, args, strict=False))
+        times = {config: self._bench(*args, config=config, **kwargs)[0] for config in self.prune_configs(kwargs)}
+        self.times, config = times, max(times, key=times.get)
+        return self.fn.run(*args, **kwargs, **config.all_kwargs())
+
+
+def test_a_tuner_of_ones_own():
+    def early(configs, named, **kwargs):
+        assert named["n"] == 100 and "grid" in kwargs
+        return [config for config in configs if config.kwargs["BLOCK"] > 16]
+
+    configs = [triton.Config({"BLOCK": block}, num_warps=1) for block in (16, 64, 128, 1 << 21)]
+    kernel = Slowest(
+        scaled, scaled.arg_names, configs, ["n"], None, None, prune_configs_by={"early_config_prune": early}
+    )
+    x, y = np.arange(100, dtype=np.float32), np.ones(100, np.float32)
+    run = functools.partial(kernel._bench, x, y, 100, 2.0, config=configs[1], grid=(2,))
+    kernel.nargs = dict(zip(kernel.arg_names, (x, y, 100, 2.0), strict=False))
+    assert run()[0] > 0 and (y == 1).all()  # memory is as it was
+    kernel.configs = configs[:3]
+    kernel[lambda meta: (triton.cdiv(100, meta["BLOCK"]),)](x, y, 100, 2.0)
+    assert {config.kwargs["BLOCK"] for config in kernel.times} == {64, 128}
+    np.testing.assert_array_equal(y, 2 * x)
+    assert kernel._bench(x, y, 100, 2.0, config=configs[3], grid=(1,)) == [float("inf")] * 3  # too large a block
+
+
+def test_warmup_of_a_tuner_by_run():
+    kernel = triton.autotune([triton.Config({"BLOCK": 64})], key=[])(scaled)
+    x = np.ones(100, np.float32)
+    assert [each.name for each in kernel.run(x, x, 100, 3.0, grid=(2,), warmup=True)] == ["scaled"]
+    assert (x == 1).all()
+
+
+def test_parameters_and_source_as_libraries_read_them():
+    numbers = {p.num: (p.name, p.is_constexpr, p.has_default) for p in scaled.params}
+    assert numbers[2] == ("n", False, False) and numbers[5] == ("SQUARE", True, True)
+    assert [p.name for p in scaled.params if p.do_not_specialize] == ["n"]
+    assert [p.name for p in scaled.params if p.do_not_specialize_on_alignment] == ["y"]
+    assert scaled.src.startswith("def scaled(x, y, n, factor") and scaled.src.endswith("at < n)\n")
+    assert scaled.__globals__ is globals()
+
+
+class Pointer:
+    """All that Triton asks of a pointer."""
+
+    def __init__(self, tensor, offset=0):
+        self.tensor, self.offset, self.dtype = tensor, offset, tensor.dtype
+
+    def data_ptr(self):
+        return self.tensor.data_ptr() + self.offset * self.tensor.element_size()
+
+
+@triton.jit
+def backwards(x, y, n, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    tl.store(y + at, tl.load(x - at, at < n), at < n)
+
+
+@pytest.mark.parametrize("calls", [1, 3])
+def test_pointers_that_are_no_tensors(calls):
+    x, y = torch.arange(20.0), torch.zeros(20)
+    for _ in range(calls):
+        backwards[(1,)](Pointer(x, 19), Pointer(y), 20, BLOCK=32)
+        assert torch.equal(y, x.flip(0))
+        x += 1
+    with pytest.raises(weft.Error, match="out-of-bounds"):
+        backwards[(1,)](Pointer(x, 18), Pointer(y), 20, BLOCK=32)
+
+
+@tl.constexpr
+def accumulator(kind):
+    return tl.float32 if kind.is_fp16() else kind
+
+
+@triton.jit
+def of_constants(x, y, n, BLOCK: tl.constexpr, KIND: tl.constexpr):
+    T: tl.constexpr = accumulator(x.type.element_ty)
+    step: tl.constexpr = BLOCK * n  # no constant, and accepted
+    times: tl.constexpr
+    if KIND.value is tl.float16:  # noqa: SIM108
+        times = 2
+    else:
+        times = 3
+    at = tl.arange(0, BLOCK)
+    ones = tl.full((times,), 1, tl.dtype(f"int{tl.int32.primitive_bitwidth}"))
+    largest = tl.maximum(tl.float32(-float("inf")), tl.sum(ones))
+    p = tl.make_block_ptr(y, (n,), (1,), (0,), (BLOCK,), (0,))
+    v = tl.core.add(tl.load(x + at, at < n).to(T), step, sanitize_overflow=False)
+    tl.store(p, (v * largest).to(p.type.element_ty), boundary_check=(0,))
+
+
+@pytest.mark.parametrize(("kind", "times"), [(tl.float16, 2), (tl.float32, 3)])
+def test_constants_of_every_kind(kind, times):
+    x, y = np.arange(10).astype(np.float16), np.zeros(10, np.float32)
+    of_constants[(1,)](x, y, 10, BLOCK=16, KIND=kind)
+    np.testing.assert_array_equal(y, times * (x.astype(np.float32) + 160))
+
+
+@triton.jit
+def twice_a_constant(x, n):
+    A: tl.constexpr = 3
+    A: tl.constexpr = 4
+    tl.store(x, A)
+
+
+@triton.jit
+def identical_tensors(x, n):
+    a = tl.load(x)
+    if a is n:
+        tl.store(x, a)
+
+
+def test_constants_that_are_refused():
+    x = np.zeros(1, np.int32)
+    with pytest.raises(CompilationError, match="'A'"):
+        twice_a_constant[(1,)](x, 3)
+    with pytest.raises(CompilationError, match="'is' of a tensor"):
+        identical_tensors[(1,)](x, 3)
+
+
+@triton.jit
+def of_subarrays(x, y, total, starts, BLOCK: tl.constexpr, AXIS: tl.constexpr):
+    part = tl.program_id(0)
+    first = tl.load(starts + part)
+    size = tl.load(starts + part + 1) - first
+    for row in range(0, size, BLOCK):
+        at = [row, 0] if AXIS == 0 else [0, row]
+        v = load_ragged(x, first, size, at, AXIS)
+        store_ragged(y, first, size, at, v * (part + 1), AXIS)
+        atomic_add_ragged(total, first, size, at, v, AXIS)
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_descriptors_of_subarrays(axis):
+    x = torch.arange(40.0 * 16).reshape(40, 16)
+    along = axis % 2
+    x = x if along == 0 else x.T.contiguous()
+    y, total = torch.full_like(x, float("nan")), torch.ones_like(x)
+    starts = torch.tensor([2, 7, 7, 24, 40], dtype=torch.int32)
+    block = [8, 16] if along == 0 else [16, 8]
+    made = [create_ragged_descriptor(each, block, axis) for each in (x, y, total)]
+    of_subarrays[(4,)](*made, starts, BLOCK=8, AXIS=along)
+    factors = torch.repeat_interleave(torch.arange(1.0, 5), starts.diff())
+    expected = x.narrow(along, 2, 38) * (factors[:, None] if along == 0 else factors)
+    assert torch.equal(y.narrow(along, 2, 38), expected) and y.narrow(along, 0, 2).isnan().all()
+    assert torch.equal(total.narrow(along, 2, 38), x.narrow(along, 2, 38) + 1)
+    with pytest.raises(ValueError, match="axis of 2, but got 2"):
+        create_ragged_descriptor(x, block, 2)
+
+
+def test_rates_of_the_device():
+    assert triton.testing.get_dram_gbps() > 500
+    clock = 1e6 * weft.targets.gpu_named("A100").clock
+    assert triton.testing.get_max_tensorcore_tflops(torch.bfloat16, clock) > 100
+    assert triton.testing.get_max_simd_tflops(torch.float32, clock) > 10
+    with pytest.raises(ValueError, match=r"but got torch\.int32"):
+        triton.testing.get_max_simd_tflops(torch.int32, clock)
+
+
+@triton.autotune([triton.Config({}, num_warps=warps) for warps in (1, 2)], key=[], cache_results=False)
+@triton.jit
+def reads_what_is_masked(x, y, n, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    tl.store(y + at, tl.load(x + at, at < n))
+
+
+def test_a_trial_keeps_to_the_checks_that_were_chosen(monkeypatch):
+    x, y = np.ones(64, np.float32), np.zeros(64, np.float32)
+    trial = functools.partial(reads_what_is_masked._bench, x, y, 60, BLOCK=64, config=triton.Config({}), grid=(1,))
+    assert trial()[0] == float("inf")
+    monkeypatch.setenv("WEFT_SIMULATOR_CHECKS", "races")
+    assert 0 < trial()[0] < 1
