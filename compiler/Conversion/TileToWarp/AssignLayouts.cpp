@@ -7,6 +7,7 @@
 #include "compiler/Conversion/TileToWarp/SearchLayouts.h"
 #include "dialects/Tile/IR/TileOps.h"
 #include "dialects/Warp/Layout/MmaLayouts.h"
+#include "dialects/Warp/Transforms/Scratch.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/ADT/SetVector.h"
@@ -18,6 +19,24 @@ using weft::warp::LayoutAttr;
 using weft::warp::LinearLayout;
 
 namespace weft {
+
+llvm::SmallBitVector reducedAxes(Value value) {
+  llvm::SmallBitVector axes(cast<RankedTensorType>(value.getType()).getRank());
+  SetVector<Value> made;
+  made.insert(value);
+  for (size_t i = 0; i < made.size(); ++i)
+    for (OpOperand &use : made[i].getUses()) {
+      Operation *user = use.getOwner();
+      if (auto reduce = dyn_cast<tile::ReduceOp>(user))
+        axes.set(reduce.getAxis());
+      else if (kindOf(user) == OpKind::Elementwise)
+        made.insert(user->result_begin(), user->result_end());
+      else if (auto yield = dyn_cast<scf::YieldOp>(user); yield && isa<scf::ForOp, scf::IfOp>(yield->getParentOp()))
+        made.insert(yield->getParentOp()->getResult(use.getOperandNumber()));
+    }
+  return axes;
+}
+
 namespace {
 
 /// Which of two layouts wins where they meet. A layout is only ever replaced by a stronger one, so spreading ends.
@@ -122,20 +141,6 @@ bool Planner::adopt(Operation *op, Choice choice) {
   return true;
 }
 
-/// Whether what is computed of a value element by element is reduced along an axis.
-static bool isReducedAlong(Value value, unsigned axis) {
-  SetVector<Value> made;
-  made.insert(value);
-  for (size_t i = 0; i < made.size(); ++i)
-    for (Operation *user : made[i].getUsers()) {
-      if (auto reduce = dyn_cast<tile::ReduceOp>(user); reduce && static_cast<unsigned>(reduce.getAxis()) == axis)
-        return true;
-      if (kindOf(user) == OpKind::Elementwise)
-        made.insert(user->result_begin(), user->result_end());
-    }
-  return false;
-}
-
 /// The access as it is where each element is one of its own.
 static Access elementByElement(Access access) {
   access.mask = AxisInfo::unknown(access.pointer.rank());
@@ -161,8 +166,8 @@ LayoutAttr Planner::accessLayout(Operation *op) const {
   // Else neighbours are lanes, as each element is an access of its own.
   if (isa<tile::AtomicRMWOp>(op))
     return attr(blockedLayout(access.shape, fastestFirst(access.pointer), 1, warps));
-  bool summed = isa<tile::LoadOp>(op) && access.shape.size() == 2 &&
-                isReducedAlong(op->getResult(0), fastestFirst(access.pointer).front());
+  llvm::SmallBitVector summed =
+      isa<tile::LoadOp>(op) && access.shape.size() > 1 ? reducedAxes(op->getResult(0)) : llvm::SmallBitVector();
   return attr(coalescedLayout(access, warps, target, summed));
 }
 
@@ -186,12 +191,14 @@ Choice Planner::fixedChoice(Operation *op) {
                                         type.getElementTypeBitWidth())),
             Strength::Product};
   }
-  // A lane that holds neighbours joins them without its fellows.
+  // A lane that holds neighbours joins them without its fellows: as many as one access has, so that memory that they
+  // come from or go to is accessed without gaps.
   if (auto scan = dyn_cast<tile::ScanOp>(op)) {
-    ArrayRef<int64_t> shape = cast<RankedTensorType>(scan.getSources().front().getType()).getShape();
-    int64_t each = shape.size() == 1 ? shape[0] / (int64_t(target.warpSize) * warps) : 0;
+    auto type = cast<RankedTensorType>(scan.getSources().front().getType());
+    int64_t each = type.getRank() == 1 ? type.getDimSize(0) / (int64_t(target.warpSize) * warps) : 0;
+    int64_t ofAccess = target.vectorBytes / warp::elementBytes(type.getElementType());
     if (each >= 8)
-      return {attr(blockedLayout(shape, {0}, each, warps)), Strength::Memory};
+      return {attr(blockedLayout(type.getShape(), {0}, std::min(each, ofAccess), warps)), Strength::Memory};
   }
   // A gather's indices come to its source, not the other way round.
   Choice operand = isa<tile::GatherOp>(op) ? choiceOf(op->getOperand(0)) : strongest(op->getOperands());

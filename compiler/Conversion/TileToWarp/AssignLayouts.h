@@ -47,6 +47,9 @@ struct LayoutPlan {
 mlir::FailureOr<LayoutPlan> assignLayouts(mlir::func::FuncOp function, const AxisAnalysis &axes,
                                           const TargetInfo &target, int warps);
 
+/// The axes along which what is computed of a tensor element by element, in loops and branches too, is reduced.
+llvm::SmallBitVector reducedAxes(mlir::Value value);
+
 /// The access that a load, store or atomic makes, for `coalescedLayout` and `accessWidth`.
 Access accessOf(mlir::Operation *op, const AxisAnalysis &axes);
 

@@ -101,7 +101,7 @@ SmallVector<unsigned> fastestFirst(const AxisInfo &pointer) {
 }
 
 LinearLayout blockedLayout(ArrayRef<int64_t> shape, ArrayRef<unsigned> order, int64_t vector, int warps,
-                           unsigned lanesAlong) {
+                           unsigned lanesAlong, const llvm::SmallBitVector &summed) {
   AxisBits bits(shape);
   if (!order.empty())
     bits.take(InDim::Register, order.front(), Log2_64(vector));
@@ -113,8 +113,11 @@ LinearLayout blockedLayout(ArrayRef<int64_t> shape, ArrayRef<unsigned> order, in
       lanes -= bits.take(InDim::Lane, axis, lanes);
   }
   bits.fill(InDim::Lane, order, lanes);
-  SmallVector<unsigned> slowestFirst(llvm::reverse(order));
-  bits.fill(InDim::Warp, slowestFirst, Log2_64(warps));
+  SmallVector<unsigned> ofWarps;
+  for (bool last : {false, true})
+    llvm::copy_if(llvm::reverse(order), std::back_inserter(ofWarps),
+                  [&](unsigned axis) { return (!summed.empty() && summed.test(axis)) == last; });
+  bits.fill(InDim::Warp, ofWarps, Log2_64(warps));
   return bits.finish(order);
 }
 
@@ -124,7 +127,8 @@ LinearLayout defaultLayout(ArrayRef<int64_t> shape, int warps) {
   return blockedLayout(shape, order, 1, warps);
 }
 
-LinearLayout coalescedLayout(const Access &access, int warps, const TargetInfo &target, bool summed) {
+LinearLayout coalescedLayout(const Access &access, int warps, const TargetInfo &target,
+                             const llvm::SmallBitVector &summed) {
   SmallVector<unsigned> order = fastestFirst(access.pointer);
   int64_t elements = 1;
   for (int64_t size : access.shape)
@@ -132,15 +136,15 @@ LinearLayout coalescedLayout(const Access &access, int warps, const TargetInfo &
   // A tensor too small to give every lane a full vector is better spread over all lanes.
   int64_t fairShare = std::max<int64_t>(1, elements / (int64_t(target.warpSize) * warps));
   int64_t vector = order.empty() ? 1 : std::min(widthAllowed(access, order.front(), target), fairShare);
-  if (!summed || order.empty())
-    return blockedLayout(access.shape, order, vector, warps);
+  if (order.size() != 2 || summed.empty() || !summed.test(order.front()))
+    return blockedLayout(access.shape, order, vector, warps, target.warpSize, summed);
   // Of what is summed along its rows a lane takes more, as long as a row's lanes fill lines of memory and there are
   // rows for all.
   int64_t along = std::max<int64_t>(1, lineBytes / (vector * access.elementBytes));
   int64_t rows = elements / access.shape[order.front()];
   while (along < target.warpSize && rows * along < int64_t(target.warpSize) * warps)
     along *= 2;
-  return blockedLayout(access.shape, order, vector, warps, along);
+  return blockedLayout(access.shape, order, vector, warps, along, summed);
 }
 
 int64_t accessWidth(const LinearLayout &layout, const Access &access, const TargetInfo &target) {

@@ -8,6 +8,7 @@
 #include "dialects/Warp/Layout/LinearLayout.h"
 #include "dialects/Warp/Layout/MmaLayouts.h"
 #include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/SmallBitVector.h"
 #include <array>
 
 namespace weft {
@@ -18,9 +19,10 @@ llvm::SmallVector<unsigned> fastestFirst(const AxisInfo &pointer);
 
 /// A layout in which each lane holds `vector` neighbours along `order[0]` (powers of two), lanes follow along the axes
 /// in `order`, then warps from the slowest axis on, and registers cover the rest. Lanes and warps that are left over
-/// repeat the tensor. At most `lanesAlong` lanes follow the fastest axis before the others are walked.
+/// repeat the tensor. At most `lanesAlong` lanes follow the fastest axis before the others are walked. Warps follow axes
+/// that are `summed` up (empty: none is) last: what several warps have parts of crosses shared memory.
 warp::LinearLayout blockedLayout(llvm::ArrayRef<int64_t> shape, llvm::ArrayRef<unsigned> order, int64_t vector,
-                                 int warps, unsigned lanesAlong = 32);
+                                 int warps, unsigned lanesAlong = 32, const llvm::SmallBitVector &summed = {});
 
 /// The blocked layout of a tensor that nothing is known about: row-major, one element a lane at a time.
 warp::LinearLayout defaultLayout(llvm::ArrayRef<int64_t> shape, int warps);
@@ -35,8 +37,10 @@ struct Access {
 };
 
 /// The layout with the fewest, widest and best coalesced accesses: up to `target.vectorBytes` a lane along the fastest
-/// axis. `summed` where the fastest axis is summed up: few lanes along it have few to exchange.
-warp::LinearLayout coalescedLayout(const Access &access, int warps, const TargetInfo &target, bool summed = false);
+/// axis. `summed` are the axes that are summed up (empty: none is): where the fastest one is, few lanes along it have
+/// few to exchange.
+warp::LinearLayout coalescedLayout(const Access &access, int warps, const TargetInfo &target,
+                                   const llvm::SmallBitVector &summed = {});
 
 /// How many elements one instruction of a lane can access at once in `layout`: every aligned group of that many
 /// registers holds neighbours in memory, begins at a multiple of its own size, and has one mask. 1 when nothing can be

@@ -6,6 +6,7 @@
 #include "dialects/Tile/IR/TileOps.h"
 #include "dialects/Warp/Layout/ScratchLayout.h"
 #include "dialects/Warp/Layout/ShuffleExchange.h"
+#include "dialects/Warp/Transforms/Scratch.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -32,10 +33,17 @@ unsigned bytesOf(Value value) {
   return element.isIntOrFloat() ? llvm::divideCeil(element.getIntOrFloatBitWidth(), 8) : 8;
 }
 
+/// Instructions for an element, about.
+int64_t instructionsOf(Operation *op) {
+  if (isa<arith::DivSIOp, arith::DivUIOp, arith::RemSIOp, arith::RemUIOp>(op))
+    return getElementTypeOrSelf(op->getResult(0)).isInteger(64) ? 40 : 16;
+  return isa<math::MathDialect>(op->getDialect()) ? 2 : 1;
+}
+
 /// Arithmetic: on each register that differs. What is made of constants and the thread's place folds for the most part.
 int64_t arithmeticCost(Operation *op, const LayoutPlan &plan) {
   if (LayoutAttr layout = plan.running.lookup(op))
-    return registersOf(layout.getLayout()) * instruction * (isa<math::MathDialect>(op->getDialect()) ? 2 : 1);
+    return registersOf(layout.getLayout()) * instruction * instructionsOf(op);
   llvm::SmallSetVector<LayoutAttr, 2> layouts;
   for (Value result : op->getResults())
     for (LayoutAttr layout : plan.layoutsOf(result))
@@ -55,14 +63,19 @@ int64_t accessCost(Operation *op, LayoutAttr layout, const AxisAnalysis &axes, c
          llvm::divideCeil(target.sectorBytes, std::min<int64_t>(run, target.sectorBytes));
 }
 
-/// A reduction or scan along an axis: its registers, then shuffles, then the warps' parts through shared memory.
+/// A reduction or scan along an axis: its registers, then shuffles, then the warps' parts through shared memory, which
+/// every warp reads, or which are brought together in turn.
 int64_t reductionCost(const LinearLayout &layout, unsigned axis) {
   auto along = [&](InDim dim) {
     return llvm::count_if(layout.bases(dim), [&](uint32_t basis) { return layout.delinearize(basis)[axis] != 0; });
   };
   int64_t results = registersOf(layout.dropAxis(axis));
   int64_t cost = (registersOf(layout) + 2 * results * along(InDim::Lane)) * instruction;
-  return along(InDim::Warp) ? cost + 2 * results * access + barrier : cost;
+  warp::WarpReduction reduction = warp::warpReduction(layout, axis);
+  if (reduction.partials == 1)
+    return cost;
+  return cost + results * (reduction.inTurn ? 3 : 1 + reduction.partials) * access +
+         (reduction.inTurn ? 3 : 1) * barrier;
 }
 
 int64_t costOf(Operation *op, const LayoutPlan &plan, const AxisAnalysis &axes, const TargetInfo &target) {

@@ -10,14 +10,18 @@
 //     arith.mulf %q, (converted %e)                            arith.mulf %q, %e
 //
 // A move of some loads is one conversion undone, from either side; it is kept if the whole plan costs less. Conversions
-// of most cost are tried first.
+// of most cost are tried first. Before them, tiles of which warps have rows are tried with warps side by side, and the
+// other way round: of 8 rows of 2,048 columns a lane computes 4 columns' indices and 8 rows' then, and not 32 and 1.
 #include "compiler/Conversion/TileToWarp/SearchLayouts.h"
 
 #include "compiler/Conversion/TileToWarp/LayoutCost.h"
 #include "dialects/Tile/IR/TileOps.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
+using llvm::Log2_64;
 using llvm::SmallVector;
 using weft::warp::InDim;
 using weft::warp::LayoutAttr;
@@ -89,6 +93,59 @@ private:
   llvm::DenseSet<Value> seen;
 };
 
+/// A layout whose warps lie along `axis` as far as registers beyond an access do, which take what warps had along
+/// others. None where there is nothing to exchange.
+std::optional<LinearLayout> withWarpsAlong(unsigned axis, const LinearLayout &layout, unsigned accessBits) {
+  auto isAlong = [&](uint32_t basis) { return basis && layout.delinearize(basis)[axis] != 0; };
+  SmallVector<uint32_t> registers(layout.bases(InDim::Register)), warps(layout.bases(InDim::Warp));
+  auto wanted = llvm::find_if(llvm::drop_begin(registers, std::min<size_t>(accessBits, registers.size())), isAlong);
+  bool any = false;
+  for (uint32_t &warp : warps) {
+    if (!warp || isAlong(warp) || wanted == registers.end())
+      continue;
+    std::swap(warp, *wanted);
+    wanted = std::find_if(wanted + 1, registers.end(), isAlong);
+    any = true;
+  }
+  if (!any)
+    return std::nullopt;
+  LinearLayout other(layout.shape());
+  auto append = [&](InDim dim, ArrayRef<uint32_t> bases) {
+    for (uint32_t basis : bases)
+      other.append(dim, basis);
+  };
+  append(InDim::Register, registers);
+  append(InDim::Lane, layout.bases(InDim::Lane));
+  append(InDim::Warp, warps);
+  append(InDim::Block, layout.bases(InDim::Block));
+  return other;
+}
+
+/// The loads of each layout, with warps along one axis and along another; but those of which something is reduced, whose
+/// warps lie as is best for that.
+SmallVector<Preferred> movesOfWarps(func::FuncOp function, const LayoutPlan &plan, const AxisAnalysis &axes,
+                                    const TargetInfo &target, MayMove mayMove) {
+  llvm::MapVector<LayoutAttr, SmallVector<tile::LoadOp>> loads;
+  function.walk([&](tile::LoadOp load) {
+    LayoutAttr own = tensorOf(load.getResult()) ? plan.own.lookup(load.getResult()) : LayoutAttr();
+    if (own && own.getLayout().rank() > 1 && mayMove(load, plan) && reducedAxes(load.getResult()).none())
+      loads[own].push_back(load);
+  });
+  SmallVector<Preferred> moves;
+  for (auto &[own, alike] : loads) {
+    int64_t width = 1;
+    for (tile::LoadOp load : alike)
+      width = std::max(width, accessWidth(own.getLayout(), accessOf(load, axes), target));
+    for (unsigned axis = own.getLayout().rank(); axis-- > 0;)
+      if (std::optional<LinearLayout> other = withWarpsAlong(axis, own.getLayout(), Log2_64(width))) {
+        Preferred &move = moves.emplace_back();
+        for (tile::LoadOp load : alike)
+          move[load] = plan.rules.attr(*other);
+      }
+  }
+  return moves;
+}
+
 /// The conversions of a plan, the dearest first.
 SmallVector<Conversion> conversionsOf(func::FuncOp function, const LayoutPlan &plan) {
   SmallVector<Conversion> found;
@@ -125,26 +182,34 @@ SmallVector<Preferred, 2> movesFor(const Conversion &conversion, const LayoutPla
 
 LayoutPlan searchLayouts(func::FuncOp function, LayoutPlan plan, Preferred given, const AxisAnalysis &axes,
                          const TargetInfo &target, llvm::function_ref<LayoutPlan(Preferred)> replan, MayMove mayMove) {
-  int tries = 12; // plans of a kernel, each of which takes a walk or two
   int64_t cost = costOf(function, plan, axes, target);
+  auto isBetter = [&](const Preferred &move) {
+    Preferred with = given;
+    for (auto [load, layout] : move)
+      with[load] = layout;
+    LayoutPlan other = replan(with);
+    int64_t otherCost = costOf(function, other, axes, target);
+    if (otherCost >= cost)
+      return false;
+    plan = std::move(other);
+    cost = otherCost;
+    given = std::move(with);
+    return true;
+  };
+  constexpr size_t mostLayouts = 4;
+  int tries = 12; // plans of a kernel, each of which takes a walk or two
+  SmallVector<Preferred> ofWarps = movesOfWarps(function, plan, axes, target, mayMove);
+  for (const Preferred &move : ArrayRef(ofWarps).take_front(mostLayouts))
+    isBetter(move);
   for (bool better = true; better;) {
     better = false;
     for (const Conversion &conversion : conversionsOf(function, plan)) {
       for (const Preferred &move : movesFor(conversion, plan, Mover(plan, axes, target, mayMove))) {
         if (tries-- == 0)
           return plan;
-        Preferred with = given;
-        for (auto [load, layout] : move)
-          with[load] = layout;
-        LayoutPlan other = replan(with);
-        int64_t otherCost = costOf(function, other, axes, target);
-        if (otherCost >= cost)
-          continue;
-        plan = std::move(other);
-        cost = otherCost;
-        given = std::move(with);
-        better = true;
-        break;
+        better = isBetter(move);
+        if (better)
+          break;
       }
       if (better)
         break;

@@ -6,7 +6,8 @@
 //   %a = addptr (splat %p), (muli %i, 128)      ─▶           %q = addptr %p, %row * 128     %a = addptr (splat %q), (muli %r, 128)
 //   %c = cmpi slt, %i, (splat %n)               ─▶           %m = trunci (clamp (%n - %row))    %c = cmpi slt, %r, (splat %m)
 //
-// A 64-bit sum and a comparison are two instructions each, for each element; a scalar's are paid once. Sums and products of
+// A 64-bit sum and a comparison are two instructions each, for each element; a scalar's are paid once, which is more where
+// a thread has one element: kernels whose tiles are no larger than that stay as they are. Sums and products of
 // addresses are taken modulo 2^64, so that they may be taken apart; bounds are moved where ranges say that nothing wraps.
 #include "dialects/Tile/Transforms/Passes.h"
 #include "dialects/Tile/Transforms/Sums.h"
@@ -238,6 +239,19 @@ static bool replaceBy(Value value, Operation *op) {
   return true;
 }
 
+/// Whether a thread has one element at most of each tile that is read or written.
+static bool hasOneElementEach(func::FuncOp function) {
+  constexpr int64_t warpSize = 32;
+  auto schedule = function->getAttrOfType<ScheduleAttr>(scheduleAttrName);
+  int64_t largest = 0;
+  function.walk([&](Operation *op) {
+    if (isa<LoadOp, StoreOp, AtomicRMWOp, AtomicCASOp>(op))
+      if (auto tile = dyn_cast<RankedTensorType>(op->getOperand(0).getType()))
+        largest = std::max(largest, tile.getNumElements());
+  });
+  return schedule && largest > 0 && largest <= warpSize * schedule.getWarps();
+}
+
 bool NarrowIndices::narrowWide() {
   SmallVector<arith::CmpIOp> comparisons;
   SmallVector<AddPtrOp> pointers;
@@ -247,7 +261,7 @@ bool NarrowIndices::narrowWide() {
     else if (auto pointer = dyn_cast<AddPtrOp>(op); pointer && isOfWideIndices(pointer.getOffset()))
       pointers.push_back(pointer);
   });
-  if (comparisons.empty() && pointers.empty())
+  if ((comparisons.empty() && pointers.empty()) || hasOneElementEach(getOperation()))
     return false;
   DataFlowSolver solver;
   dataflow::loadBaselineAnalyses(solver);

@@ -55,7 +55,8 @@ def TileNarrowIndices : Pass<"tile-narrow-indices", "::mlir::func::FuncOp"> {
 
     Needs: nothing.
 
-    Rejects: nothing. Comparisons of unsigned numbers, and of numbers whose ranges are not known, are left alone.
+    Rejects: nothing. Comparisons of unsigned numbers, and of numbers whose ranges are not known, are left alone, and so are kernels
+    whose tiles give each thread one element at most, for which a scalar is no less to compute.
 
     ```mlir
     func.func @f(%p: !tile.ptr<f32>, %n: i32) -> (tensor<64x!tile.ptr<f32>>, tensor<64xi1>) {

@@ -15,8 +15,7 @@ unsigned weft::warp::elementBytes(Type element) {
   return isa<tile::PointerType>(element) ? 8 : llvm::divideCeil(element.getIntOrFloatBitWidth(), 8);
 }
 
-unsigned weft::warp::warpsAlongAxis(Type tensor, unsigned axis) {
-  const LinearLayout &layout = layoutAttrOf(tensor).getLayout();
+unsigned weft::warp::warpsAlongAxis(const LinearLayout &layout, unsigned axis) {
   unsigned count = 1;
   for (uint32_t basis : layout.bases(InDim::Warp))
     count *= layout.delinearize(basis)[axis] ? 2 : 1;
@@ -50,15 +49,41 @@ int64_t weft::warp::ringPitch(ArrayRef<SharedType> rings, int64_t alignment) {
   return pitch;
 }
 
-/// One partial result of each operand for each warp along the axis and each element of the result.
+int64_t WarpReduction::partialBytes(unsigned elementBytes) const {
+  return llvm::alignTo<16>(partials * stride * elementBytes);
+}
+
+int64_t WarpReduction::bytes(unsigned elementBytes) const {
+  return partialBytes(elementBytes) + (inTurn ? llvm::alignTo<16>(results * elementBytes) : 0);
+}
+
+WarpReduction weft::warp::warpReduction(const LinearLayout &layout, unsigned axis) {
+  constexpr int64_t warpSize = 32, mostJoined = 4, barriers = 64; // wavefronts that two barriers are worth
+  const LinearLayout result = layout.dropAxis(axis);
+  WarpReduction found{warpsAlongAxis(layout, axis), result.numElements(), result.numElements()};
+  const int64_t partials = found.partials;
+  // Lanes that hold the same results share the partial ones out among them.
+  if (partials < 8 || int64_t(1) << llvm::count(result.bases(InDim::Lane), 0u) >= partials)
+    return found;
+  const int64_t warps = layout.size(InDim::Warp);
+  const int64_t lanes = warpSize >> llvm::count(result.bases(InDim::Lane), 0u);
+  const int64_t registers = result.size(InDim::Register) >> llvm::popcount(result.freeBits()[InDim::Register]);
+  const int64_t held = llvm::divideCeil(registers * lanes, warpSize); // wavefronts of a warp's own results
+  const int64_t inTurn = llvm::divideCeil((partials + 1) * found.results, warpSize) + warps * held;
+  if (warps * held * partials < inTurn + barriers)
+    return found;
+  found.inTurn = true;
+  found.stride += std::max(warpSize / partials, mostJoined); // so that lanes that bring a result together use all banks
+  return found;
+}
+
+/// Partial results of each operand.
 static int64_t reductionBytes(ValueRange sources, unsigned axis) {
   int64_t bytes = 0;
   for (Value source : sources) {
     auto type = cast<RankedTensorType>(source.getType());
-    unsigned partials = warpsAlongAxis(type, axis);
-    if (partials > 1)
-      bytes += llvm::alignTo<16>(type.getNumElements() / type.getDimSize(axis) * partials *
-                                 elementBytes(type.getElementType()));
+    if (WarpReduction reduction = warpReduction(layoutAttrOf(type).getLayout(), axis); reduction.partials > 1)
+      bytes += reduction.bytes(elementBytes(type.getElementType()));
   }
   return bytes;
 }
@@ -83,7 +108,7 @@ int64_t weft::warp::scratchBytes(Operation *op) {
       .Case([](tile::ScanOp scan) -> int64_t {
         int64_t bytes = 0;
         for (Value source : scan.getSources())
-          if (warpsAlongAxis(source.getType(), scan.getAxis()) > 1)
+          if (warpsAlongAxis(layoutAttrOf(source.getType()).getLayout(), scan.getAxis()) > 1)
             bytes += scanBytes(source.getType(), layoutAttrOf(source.getType()).getLayout().size(InDim::Warp));
         return bytes;
       })

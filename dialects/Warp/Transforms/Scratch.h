@@ -16,7 +16,23 @@ namespace weft::warp {
 int64_t scratchBytes(mlir::Operation *op);
 
 /// How many partial results along `axis` the warps of a layout hold: 2 to the number of warp bits that move along it.
-unsigned warpsAlongAxis(mlir::Type tensor, unsigned axis);
+unsigned warpsAlongAxis(const LinearLayout &layout, unsigned axis);
+
+/// How the partial results that warps have of a reduction meet in scratch memory: those of a warp one after another, of
+/// each warp along the axis `stride` elements behind those of the one before. Each thread reads those that it wants; or,
+/// `inTurn`, as many lanes as there are warps along the axis bring each result together, and write it behind them all:
+/// two barriers more, and each partial result is read once, where every warp would read those of all others.
+struct WarpReduction {
+  unsigned partials = 1;
+  int64_t results = 0;
+  int64_t stride = 0;
+  bool inTurn = false;
+
+  /// From the start of an operand's scratch memory to the results behind its partial ones, and to the next operand's.
+  int64_t partialBytes(unsigned elementBytes) const;
+  int64_t bytes(unsigned elementBytes) const;
+};
+WarpReduction warpReduction(const LinearLayout &layout, unsigned axis);
 
 /// Bytes that a scan over warps needs for one operand: each of its registers in each thread.
 int64_t scanBytes(mlir::Type tensor, unsigned warps);

@@ -55,25 +55,98 @@ module attributes {warp.target = "sm_80"} {
 
 // -----
 
-#columns = #warp.layout<[32, 64], register = [[0, 1], [0, 2], [16, 0]], lane = [[0, 4], [0, 8], [0, 16], [0, 32], [1, 0]], warp = [[2, 0], [4, 0], [8, 0]]>
-#sums = #warp.layout<[64], register = [[1], [2]], lane = [[4], [8], [16], [32], [0]], warp = [[0], [0], [0]]>
+#columns = #warp.layout<[16, 64], register = [[0, 1], [0, 2], [8, 0]], lane = [[0, 4], [0, 8], [0, 16], [0, 32], [1, 0]], warp = [[2, 0], [4, 0]]>
+#sums = #warp.layout<[64], register = [[1], [2]], lane = [[4], [8], [16], [32], [0]], warp = [[0], [0]]>
 
-// Columns over eight warps: the four neighbours that a thread holds are one access; the two lanes that hold the same sums are too few to share eight partial
+// Columns over four warps: the four neighbours that a thread holds are one access; the two lanes that hold the same sums are too few to share four partial
 // results, so that each reads all of them.
 // CHECK-LABEL: llvm.func @columns
 // CHECK: "@$0 st.shared.v4.b32 [$1], {$2, $3, $4, $5};"
 // CHECK-NEXT: nvvm.barrier
-// CHECK-COUNT-8: llvm.load %{{.*}} {alignment = 16 : i64} : !llvm.ptr<3> -> vector<4xi32>
+// CHECK-COUNT-4: llvm.load %{{.*}} {alignment = 16 : i64} : !llvm.ptr<3> -> vector<4xi32>
 // CHECK-NOT: llvm.load
 // CHECK: llvm.return
 module attributes {warp.target = "sm_80"} {
-  func.func @columns(%p: !tile.ptr<f32>) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 8, stages = 1>} {
-    %b = tile.splat %p : !tile.ptr<f32> -> tensor<32x64x!tile.ptr<f32>, #columns>
-    %x = tile.load %b : tensor<32x64x!tile.ptr<f32>, #columns>
-    %m = tile.reduce %x {axis = 0 : i32, warp.scratch = 0 : i64} : (tensor<32x64xf32, #columns>) -> tensor<64xf32, #sums> {
+  func.func @columns(%p: !tile.ptr<f32>) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 4, stages = 1>} {
+    %b = tile.splat %p : !tile.ptr<f32> -> tensor<16x64x!tile.ptr<f32>, #columns>
+    %x = tile.load %b : tensor<16x64x!tile.ptr<f32>, #columns>
+    %m = tile.reduce %x {axis = 0 : i32, warp.scratch = 0 : i64} : (tensor<16x64xf32, #columns>) -> tensor<64xf32, #sums> {
     ^bb0(%s: f32, %t: f32):
       %u = arith.addf %s, %t : f32
       tile.yield %u : f32
+    }
+    return
+  }
+}
+
+// -----
+
+#many = #warp.layout<[32, 64], register = [[0, 1], [0, 2], [16, 0]], lane = [[0, 4], [0, 8], [0, 16], [0, 32], [1, 0]], warp = [[2, 0], [4, 0], [8, 0]]>
+#of_many = #warp.layout<[64], register = [[1], [2]], lane = [[4], [8], [16], [32], [0]], warp = [[0], [0], [0]]>
+
+// Columns over eight warps, of which each would read all partial results: eight neighbouring lanes bring one sum together at a time, 32 of a warp's four groups
+// and two rounds, and write it behind them, 8 · (64 + 4) · 4 bytes further. Lanes of a group read 68 words apart.
+// CHECK-LABEL: llvm.func @columns_in_turn
+// CHECK: "@$0 st.shared.v4.b32 [$1], {$2, $3, $4, $5};"
+// CHECK-NEXT: nvvm.barrier
+// CHECK-COUNT-1: llvm.load %{{.*}} : !llvm.ptr<3> -> i32
+// CHECK-COUNT-3: nvvm.shfl.sync bfly
+// CHECK: llvm.inline_asm has_side_effects {{.*}}"@$0 st.shared.b32 [$1], $2;"
+// CHECK-COUNT-1: llvm.load %{{.*}} : !llvm.ptr<3> -> i32
+// CHECK-COUNT-3: nvvm.shfl.sync bfly
+// CHECK: llvm.inline_asm has_side_effects {{.*}}"@$0 st.shared.b32 [$1], $2;"
+// CHECK-NEXT: nvvm.barrier
+// CHECK-COUNT-1: llvm.load %{{.*}} {alignment = 16 : i64} : !llvm.ptr<3> -> vector<4xi32>
+// CHECK-NOT: llvm.load
+// CHECK: llvm.return
+module attributes {warp.target = "sm_80"} {
+  func.func @columns_in_turn(%p: !tile.ptr<f32>) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 8, stages = 1>} {
+    %b = tile.splat %p : !tile.ptr<f32> -> tensor<32x64x!tile.ptr<f32>, #many>
+    %x = tile.load %b : tensor<32x64x!tile.ptr<f32>, #many>
+    %m = tile.reduce %x {axis = 0 : i32, warp.scratch = 0 : i64} : (tensor<32x64xf32, #many>) -> tensor<64xf32, #of_many> {
+    ^bb0(%s: f32, %t: f32):
+      %u = arith.addf %s, %t : f32
+      tile.yield %u : f32
+    }
+    return
+  }
+}
+
+// -----
+
+#whole = #warp.layout<[64], register = [[32]], lane = [[1], [2], [4], [8], [16]]>
+
+// Integers of a whole warp, by one operation, are one instruction; narrow ones are widened, by their sign where that
+// counts. Not so where something else is computed of them.
+// CHECK-LABEL: llvm.func @integers
+// CHECK: %[[A:.*]] = llvm.add
+// CHECK-NEXT: nvvm.redux.sync add %[[A]]
+// CHECK: %[[M:.*]] = llvm.intr.smax{{.*}} : (i8, i8) -> i8
+// CHECK-NEXT: %[[W:.*]] = llvm.sext %[[M]] : i8 to i32
+// CHECK-NEXT: nvvm.redux.sync max %[[W]]
+// CHECK-NOT: nvvm.redux
+// CHECK-COUNT-5: nvvm.shfl.sync bfly
+// CHECK: llvm.return
+module attributes {warp.target = "sm_80"} {
+  func.func @integers(%p: !tile.ptr<i32>, %q: !tile.ptr<i8>) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 1, stages = 1>} {
+    %b = tile.splat %p : !tile.ptr<i32> -> tensor<64x!tile.ptr<i32>, #whole>
+    %x = tile.load %b : tensor<64x!tile.ptr<i32>, #whole>
+    %c = tile.splat %q : !tile.ptr<i8> -> tensor<64x!tile.ptr<i8>, #whole>
+    %y = tile.load %c : tensor<64x!tile.ptr<i8>, #whole>
+    %sum = tile.reduce %x {axis = 0 : i32} : (tensor<64xi32, #whole>) -> i32 {
+    ^bb0(%s: i32, %t: i32):
+      %u = arith.addi %s, %t : i32
+      tile.yield %u : i32
+    }
+    %most = tile.reduce %y {axis = 0 : i32} : (tensor<64xi8, #whole>) -> i8 {
+    ^bb0(%s: i8, %t: i8):
+      %u = arith.maxsi %s, %t : i8
+      tile.yield %u : i8
+    }
+    %product = tile.reduce %x {axis = 0 : i32} : (tensor<64xi32, #whole>) -> i32 {
+    ^bb0(%s: i32, %t: i32):
+      %u = arith.muli %s, %t : i32
+      tile.yield %u : i32
     }
     return
   }

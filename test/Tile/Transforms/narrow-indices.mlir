@@ -166,3 +166,45 @@ func.func @promised(%p: !tile.ptr<f32>, %begin: i64) -> tensor<64x!tile.ptr<f32>
   %a = tile.addptr %all, %i : tensor<64x!tile.ptr<f32>>, tensor<64xi64>
   return %a : tensor<64x!tile.ptr<f32>>
 }
+
+// -----
+
+// Threads that have one element each compute it in 64 bits; of two, what they share is a scalar.
+// CHECK-LABEL: func.func @one_each(
+// CHECK:         arith.cmpi slt, %{{.*}}, %{{.*}} : tensor<128xi64>
+// CHECK-LABEL: func.func @two_each(
+// CHECK:         arith.cmpi slt, %{{.*}}, %{{.*}} : tensor<256xi32>
+func.func @one_each(%p: !tile.ptr<f32>, %n: i32) -> tensor<128xf32> attributes {tile.schedule = #tile.schedule<warps = 4, stages = 3>} {
+  %c128 = arith.constant 128 : i64
+  %pid = tile.program_id x : i32
+  %pid64 = arith.extsi %pid : i32 to i64
+  %begin = arith.muli %pid64, %c128 : i64
+  %begins = tile.splat %begin : i64 -> tensor<128xi64>
+  %r = tile.make_range {start = 0 : i32, end = 128 : i32} : tensor<128xi32>
+  %r64 = arith.extsi %r : tensor<128xi32> to tensor<128xi64>
+  %i = arith.addi %begins, %r64 : tensor<128xi64>
+  %n64 = arith.extsi %n : i32 to i64
+  %limits = tile.splat %n64 : i64 -> tensor<128xi64>
+  %m = arith.cmpi slt, %i, %limits : tensor<128xi64>
+  %all = tile.splat %p : !tile.ptr<f32> -> tensor<128x!tile.ptr<f32>>
+  %a = tile.addptr %all, %i : tensor<128x!tile.ptr<f32>>, tensor<128xi64>
+  %x = tile.load %a, %m : tensor<128x!tile.ptr<f32>>
+  return %x : tensor<128xf32>
+}
+func.func @two_each(%p: !tile.ptr<f32>, %n: i32) -> tensor<256xf32> attributes {tile.schedule = #tile.schedule<warps = 4, stages = 3>} {
+  %c256 = arith.constant 256 : i64
+  %pid = tile.program_id x : i32
+  %pid64 = arith.extsi %pid : i32 to i64
+  %begin = arith.muli %pid64, %c256 : i64
+  %begins = tile.splat %begin : i64 -> tensor<256xi64>
+  %r = tile.make_range {start = 0 : i32, end = 256 : i32} : tensor<256xi32>
+  %r64 = arith.extsi %r : tensor<256xi32> to tensor<256xi64>
+  %i = arith.addi %begins, %r64 : tensor<256xi64>
+  %n64 = arith.extsi %n : i32 to i64
+  %limits = tile.splat %n64 : i64 -> tensor<256xi64>
+  %m = arith.cmpi slt, %i, %limits : tensor<256xi64>
+  %all = tile.splat %p : !tile.ptr<f32> -> tensor<256x!tile.ptr<f32>>
+  %a = tile.addptr %all, %i : tensor<256x!tile.ptr<f32>>, tensor<256xi64>
+  %x = tile.load %a, %m : tensor<256x!tile.ptr<f32>>
+  return %x : tensor<256xf32>
+}

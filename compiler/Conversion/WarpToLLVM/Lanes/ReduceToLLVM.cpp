@@ -10,6 +10,8 @@
 #include "dialects/Warp/IR/WarpDialect.h"
 #include "dialects/Warp/Transforms/Scratch.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace weft::warp;
@@ -96,6 +98,41 @@ private:
     return products;
   }
 
+  /// What one instruction brings together of a whole warp: integers of up to 32 bits, by one operation (PTX ISA,
+  /// redux.sync).
+  std::optional<NVVM::ReduxKind> integerKind() {
+    Block &body = op.getCombiner().front();
+    auto type = dyn_cast<IntegerType>(body.getArgument(0).getType());
+    if (op.getSources().size() != 1 || !llvm::hasNItems(body, 2) || !type || type.getWidth() > 32)
+      return std::nullopt;
+    Operation &first = body.front();
+    if (first.getNumOperands() != 2 || first.getOperand(0) == first.getOperand(1) ||
+        !llvm::all_of(first.getOperands(), llvm::IsaPred<BlockArgument>) ||
+        body.getTerminator()->getOperand(0).getDefiningOp() != &first)
+      return std::nullopt;
+    using Kind = NVVM::ReduxKind;
+    return llvm::TypeSwitch<Operation *, std::optional<Kind>>(&first)
+        .Case([](arith::AddIOp) { return Kind::ADD; })
+        .Case([](arith::AndIOp) { return Kind::AND; })
+        .Case([](arith::OrIOp) { return Kind::OR; })
+        .Case([](arith::XOrIOp) { return Kind::XOR; })
+        .Case([](arith::MaxSIOp) { return Kind::MAX; })
+        .Case([](arith::MinSIOp) { return Kind::MIN; })
+        .Case([](arith::MaxUIOp) { return Kind::UMAX; })
+        .Case([](arith::MinUIOp) { return Kind::UMIN; })
+        .Default(std::nullopt);
+  }
+
+  Value overWarp(NVVM::ReduxKind kind, Value total) {
+    Type type = total.getType(), i32 = e.b.getI32Type();
+    bool isSigned = kind == NVVM::ReduxKind::MAX || kind == NVVM::ReduxKind::MIN;
+    if (type != i32)
+      total = isSigned ? LLVM::SExtOp::create(e.b, e.loc, i32, total).getResult()
+                       : LLVM::ZExtOp::create(e.b, e.loc, i32, total).getResult();
+    Value found = NVVM::ReduxOp::create(e.b, e.loc, i32, total, kind, e.i32(-1));
+    return type == i32 ? found : LLVM::TruncOp::create(e.b, e.loc, type, found).getResult();
+  }
+
   /// Brings together a total of lanes whose numbers differ in the given bits.
   LogicalResult overLanes(ArrayRef<unsigned> bits, Tuple &total) {
     for (unsigned bit : bits) {
@@ -113,6 +150,11 @@ private:
     for (auto [bit, basis] : llvm::enumerate(source.bases(InDim::Lane)))
       if (movesAlong(basis))
         bits.push_back(bit);
+    if (std::optional<NVVM::ReduxKind> kind = integerKind(); kind && 1 << bits.size() == e.target.warpSize) {
+      for (Tuple &total : totals)
+        total.front() = overWarp(*kind, total.front());
+      return success();
+    }
     for (unsigned bit : bits)
       for (Tuple &total : totals)
         if (failed(overLanes(bit, total)))
@@ -121,20 +163,21 @@ private:
   }
 
   LogicalResult overWarps() {
-    Type first = op.getSources().front().getType();
-    unsigned partials = warpsAlongAxis(first, axis);
-    if (partials == 1)
+    const WarpReduction exchange = warpReduction(source, axis);
+    if (exchange.partials == 1)
       return success();
     auto scratch = op->getAttrOfType<IntegerAttr>(scratchAttrName);
     if (!scratch)
       return op.emitOpError("has no scratch memory; run 'warp-allocate-shared' before");
-    const Places places(*this);
+    const Places places(*this, exchange.stride);
     int64_t offset = scratch.getInt();
-    SmallVector<ScratchArray> arrays;
+    SmallVector<ScratchArray> arrays, behind;
     for (Value operand : op.getSources()) {
       Type element = cast<RankedTensorType>(operand.getType()).getElementType();
-      arrays.emplace_back(e, offset, registerType(element), elementBytes(element));
-      offset += llvm::alignTo<16>(int64_t(partials) * result.numElements() * elementBytes(element));
+      unsigned bytes = elementBytes(element);
+      arrays.emplace_back(e, offset, registerType(element), bytes);
+      behind.emplace_back(e, offset + exchange.partialBytes(bytes), registerType(element), bytes);
+      offset += exchange.bytes(bytes);
     }
     Value lanePart = e.xorOfBits(places.lane, places.warp);
     Value writer = writesPartial();
@@ -153,8 +196,11 @@ private:
       }
     }
     e.barrier();
+    if (exchange.inTurn && failed(addInTurn(exchange, arrays, behind)))
+      return failure();
     for (unsigned reg = 0; reg < totals.size(); reg += places.registers)
-      if (failed(addPartials(places, partials, arrays, indexOf(reg), reg)))
+      if (failed(exchange.inTurn ? readTotals(places, behind, indexOf(reg), reg)
+                                 : addPartials(places, exchange.partials, arrays, indexOf(reg), reg)))
         return failure();
     return success();
   }
@@ -162,7 +208,7 @@ private:
   /// Where partial results lie in scratch memory, in elements. Neighbouring registers of a thread are neighbours, so
   /// that four of them are one access, and neighbouring lanes follow one another, so that they use all banks.
   struct Places {
-    explicit Places(const Reduction &from) {
+    Places(const Reduction &from, int64_t stride) : partialStride(stride) {
       for (uint32_t basis : from.source.bases(InDim::Warp)) {
         bool along = from.movesAlong(basis);
         partialOfWarp.push_back(along ? 1u << llvm::count_if(partialOfWarp, [](uint32_t bit) { return bit != 0; }) : 0);
@@ -171,10 +217,9 @@ private:
       for (uint32_t basis : from.source.bases(InDim::Lane))
         lane.push_back(from.project(basis));
       registerBases.assign(from.result.bases(InDim::Register).begin(), from.result.bases(InDim::Register).end());
-      partialStride = from.result.numElements();
       auto moving = [](ArrayRef<uint32_t> bases) { return llvm::count_if(bases, [](uint32_t b) { return b != 0; }); };
       // Bits that move to the same elements as others stay at the elements' own numbers.
-      if (int64_t(1) << (moving(lane) + moving(warp) + moving(registerBases)) != partialStride)
+      if (int64_t(1) << (moving(lane) + moving(warp) + moving(registerBases)) != from.result.numElements())
         return;
       bool words = llvm::all_of(from.op->getOperands(), [](Value operand) {
         return elementBytes(cast<RankedTensorType>(operand.getType()).getElementType()) == 4;
@@ -204,9 +249,46 @@ private:
     }
 
     SmallVector<uint32_t> lane, warp, registerBases, partialOfWarp;
-    unsigned partialStride = 0;
+    unsigned partialStride;
     unsigned registers = 1; // that are neighbours
   };
+
+  /// As many neighbouring lanes as there are partial results bring a result together, and the first of them writes it.
+  LogicalResult addInTurn(const WarpReduction &exchange, MutableArrayRef<ScratchArray> arrays,
+                          MutableArrayRef<ScratchArray> behind) {
+    const unsigned bitsOfPartial = llvm::Log2_32(exchange.partials);
+    const int64_t atOnce = int64_t(32 * source.size(InDim::Warp)) >> bitsOfPartial;
+    Value partial = LLVM::AndOp::create(e.b, e.loc, e.lane(), e.i32(exchange.partials - 1));
+    Value group = LLVM::LShrOp::create(e.b, e.loc, e.thread(), e.i32(bitsOfPartial));
+    Value writer = LLVM::ICmpOp::create(e.b, e.loc, LLVM::ICmpPredicate::eq, partial, e.i32(0));
+    if (atOnce > exchange.results) { // the other lanes read what is there, and leave it
+      Value one = LLVM::ICmpOp::create(e.b, e.loc, LLVM::ICmpPredicate::ult, group, e.i32(exchange.results));
+      writer = LLVM::AndOp::create(e.b, e.loc, writer, one);
+      group = LLVM::AndOp::create(e.b, e.loc, group, e.i32(exchange.results - 1));
+    }
+    Value own = LLVM::MulOp::create(e.b, e.loc, partial, e.i32(exchange.stride));
+    Value first = LLVM::AddOp::create(e.b, e.loc, own, group);
+    const SmallVector<unsigned> bits = llvm::to_vector(llvm::seq<unsigned>(0, bitsOfPartial));
+    for (int64_t from = 0; from < exchange.results; from += atOnce) {
+      Value index = LLVM::AddOp::create(e.b, e.loc, first, e.i32(from));
+      Tuple total = llvm::map_to_vector<2>(arrays, [&](ScratchArray &array) { return array.load(index); });
+      if (failed(overLanes(bits, total)))
+        return failure();
+      Value at = LLVM::AddOp::create(e.b, e.loc, group, e.i32(from));
+      for (auto [array, value] : llvm::zip_equal(behind, total))
+        array.store(at, value, writer);
+    }
+    e.barrier();
+    return success();
+  }
+
+  /// The totals of registers that are neighbours, from `reg` on.
+  LogicalResult readTotals(const Places &places, MutableArrayRef<ScratchArray> behind, Value index, unsigned reg) {
+    for (auto [i, array] : llvm::enumerate(behind))
+      for (auto [beside, value] : llvm::enumerate(array.loadVector(index, places.registers)))
+        totals[reg + beside][i] = value;
+    return success();
+  }
 
   /// Lanes that hold the same results and are as many as the partial results: the bits of their numbers. None where
   /// there are fewer, or where to read two partial results of many elements takes less than to exchange them.

@@ -12,7 +12,8 @@
 //   after bit 1    3 4 8 9         total 9
 //
 // Bits in a row of the lane are joined together: each lane takes in what the lanes before it have, of the nearest, then
-// of two, of four; and at the end what the lane before it then has, for registers that are not its last.
+// of two, of four; and at the end what the lane before it then has, for registers that are not its last. Bits in a row of
+// the warp are, too: each thread reads the totals of all their warps, and takes in those before its own.
 
 #include "compiler/Conversion/WarpToLLVM/Lanes/Combine.h"
 #include "dialects/Tile/IR/TileOps.h"
@@ -70,7 +71,7 @@ public:
       if (!input)
         return op.emitOpError("cannot be scanned in a layout that does not walk along axis ")
                << axis << " by single bits: " << layout.str();
-      unsigned count = input->dim == InDim::Lane ? lanesInRow(axis, bit, bits) : 1;
+      unsigned count = input->dim == InDim::Register ? 1 : bitsInRow(axis, bit, bits);
       bit += count;
       if (failed(joinBits(*input, count, /*isLast=*/bit == bits)))
         return failure();
@@ -120,12 +121,15 @@ private:
     return success();
   }
 
-  /// How many bits of the coordinate, from one that is a bit of the lane on, are the lane's next bits.
-  unsigned lanesInRow(unsigned axis, unsigned bit, unsigned bits) {
-    unsigned count = 1, first = findBit(layout, axis, bit)->index;
-    for (; bit + count < bits; ++count) {
+  /// How many bits of the coordinate, from one that is a bit of the lane or warp on, are its next bits. Of warps no more
+  /// than each thread may read the totals of.
+  unsigned bitsInRow(unsigned axis, unsigned bit, unsigned bits) {
+    constexpr unsigned mostOfWarps = 3;
+    const InputBit first = *findBit(layout, axis, bit);
+    unsigned most = first.dim == InDim::Warp ? std::min(bits, bit + mostOfWarps) : bits, count = 1;
+    for (; bit + count < most; ++count) {
       std::optional<InputBit> next = findBit(layout, axis, bit + count);
-      if (!next || next->dim != InDim::Lane || next->index != first + count)
+      if (!next || next->dim != first.dim || next->index != first.index + count)
         break;
     }
     return count;
@@ -134,7 +138,7 @@ private:
   LogicalResult joinBits(InputBit first, unsigned count, bool isLast) {
     return first.dim == InDim::Register ? joinRegisters(first.index)
            : first.dim == InDim::Lane   ? joinLanes(first.index, count, isLast)
-                                        : joinWarps(first.index);
+                                        : joinWarps(first.index, count, isLast);
   }
 
   Tuple choose(Value condition, const Tuple &yes, const Tuple &no) {
@@ -225,25 +229,45 @@ private:
     return success();
   }
 
-  /// Joins blocks in two warps: each thread sees the other's total.
-  LogicalResult joinWarps(unsigned bit) {
-    // Whether a thread's block is the later one of the two.
-    Value set = LLVM::ICmpOp::create(e.b, e.loc, op.getReverse() ? LLVM::ICmpPredicate::eq : LLVM::ICmpPredicate::ne,
-                                     LLVM::AndOp::create(e.b, e.loc, e.warp(), e.i32(1u << bit)), e.i32(0));
-    FailureOr<SmallVector<Tuple>> others = totalsOfWarp(bit);
-    if (failed(others))
+  /// Joins blocks in 2^count warps, whose numbers differ in the bits from `first` on: each thread sees all totals.
+  LogicalResult joinWarps(unsigned first, unsigned count, bool isLast) {
+    const uint32_t warps = 1u << count, mask = (warps - 1) << first;
+    FailureOr<SmallVector<SmallVector<Tuple>>> all = totalsOfWarps(first, count);
+    if (failed(all))
       return failure();
+    Value own = LLVM::AndOp::create(e.b, e.loc, e.warp(), e.i32(static_cast<int32_t>(mask)));
+    auto isPlace = [&](LLVM::ICmpPredicate predicate, uint32_t place) -> Value {
+      uint32_t warp = op.getReverse() ? warps - 1 - place : place;
+      return LLVM::ICmpOp::create(e.b, e.loc, predicate, own, e.i32(static_cast<int32_t>(warp << first)));
+    };
+    SmallVector<Value> isAt{isPlace(LLVM::ICmpPredicate::ne, 0)};
+    for (uint32_t place = 2; place < warps; ++place)
+      isAt.push_back(isPlace(LLVM::ICmpPredicate::eq, place));
     const SmallVector<Tuple> before = totals;
+    SmallVector<Tuple> earlier(
+        totals.size()); // what comes before a thread's block, of those that have anything before them
     for (uint32_t reg = 0; reg < totals.size(); ++reg) {
-      const Tuple &other = (*others)[reg];
-      std::optional<Tuple> prefix = join(other, prefixes[reg]);
       uint32_t like = firstLike(before, reg);
-      std::optional<Tuple> total = like < reg ? std::optional(totals[like])
-                                              : join(choose(set, other, before[reg]), choose(set, before[reg], other));
-      if (!prefix || !total)
+      if (like == reg) {
+        Tuple total = earlier[reg] = all->front()[reg];
+        for (uint32_t place = 1; place < warps; ++place) {
+          if (place > 1)
+            earlier[reg] = choose(isAt[place - 1], total, earlier[reg]);
+          if (place + 1 == warps && isLast)
+            break;
+          std::optional<Tuple> more = join(total, (*all)[place][reg]);
+          if (!more)
+            return failure();
+          total = *more;
+        }
+        totals[reg] = total;
+      } else {
+        totals[reg] = totals[like];
+      }
+      std::optional<Tuple> prefix = join(earlier[like], prefixes[reg]);
+      if (!prefix)
         return failure();
-      prefixes[reg] = choose(set, *prefix, prefixes[reg]);
-      totals[reg] = *total;
+      prefixes[reg] = choose(isAt.front(), *prefix, prefixes[reg]);
     }
     return success();
   }
@@ -253,16 +277,15 @@ private:
     return llvm::find(totals, totals[reg]) - totals.begin();
   }
 
-  /// Through scratch memory, [register, thread], one array for each operand.
-  FailureOr<SmallVector<Tuple>> totalsOfWarp(unsigned bit) {
+  /// The totals of warps whose numbers differ in some bits, in the order of the scan, by register: through scratch
+  /// memory, [register, thread], one array for each operand. Of registers with one total the first alone has it.
+  FailureOr<SmallVector<SmallVector<Tuple>>> totalsOfWarps(unsigned first, unsigned count) {
     auto scratch = op->getAttrOfType<IntegerAttr>(scratchAttrName);
     if (!scratch)
       return op.emitOpError("has no scratch memory; run 'warp-allocate-shared' before");
-    uint32_t threads = 32 * e.warps;
-    Value own = e.thread(), others = LLVM::XOrOp::create(e.b, e.loc, own, e.i32(32u << bit));
-    SmallVector<Tuple> received(totals.size());
+    const uint32_t threads = 32 * e.warps, warps = 1u << count, mask = (warps - 1) << first;
     int64_t offset = scratch.getInt();
-    // Memory may still be read by the exchange over the bit before.
+    // Memory may still be read by the exchange over the bits before.
     if (scratchWasRead)
       e.barrier();
     scratchWasRead = true;
@@ -272,14 +295,39 @@ private:
       arrays.emplace_back(e, offset, registerType(element), elementBytes(element));
       offset += scanBytes(operand.getType(), e.warps);
     }
-    auto at = [&](Value thread, uint32_t reg) { return LLVM::AddOp::create(e.b, e.loc, thread, e.i32(reg * threads)); };
-    for (auto [reg, total] : llvm::enumerate(totals))
-      for (auto [array, value] : llvm::zip_equal(arrays, total))
-        array.store(at(own, reg), value, Value());
+    SmallVector<uint32_t> held; // registers of totals of their own
+    for (uint32_t reg = 0; reg < totals.size(); ++reg)
+      if (firstLike(totals, reg) == reg)
+        held.push_back(reg);
+    // Totals of a thread that are as many as an access has are neighbours; others lie by threads.
+    const bool areWords = llvm::all_of(op.getSources(), [](Value operand) {
+      return elementBytes(cast<RankedTensorType>(operand.getType()).getElementType()) == 4;
+    });
+    const uint32_t together = areWords && (held.size() == 2 || held.size() == 4) ? held.size() : 1;
+    auto at = [&](Value thread, uint32_t warp, uint32_t group) -> Value {
+      if (together > 1)
+        thread = LLVM::MulOp::create(e.b, e.loc, thread, e.i32(static_cast<int32_t>(together)));
+      return LLVM::AddOp::create(e.b, e.loc, thread,
+                                 e.i32(static_cast<int32_t>(32 * warp * together + group * threads)));
+    };
+    for (uint32_t group = 0; group < held.size(); group += together)
+      for (unsigned i = 0; i < arrays.size(); ++i) {
+        Registers values;
+        for (uint32_t reg : ArrayRef(held).slice(group, together))
+          values.push_back(totals[reg][i]);
+        arrays[i].storeVector(at(e.thread(), 0, group), values, Value());
+      }
     e.barrier();
-    for (auto [reg, tuple] : llvm::enumerate(received))
-      for (ScratchArray &array : arrays)
-        tuple.push_back(array.load(at(others, reg)));
+    Value firstOfRow = LLVM::AndOp::create(e.b, e.loc, e.thread(), e.i32(static_cast<int32_t>(~(mask << 5))));
+    SmallVector<SmallVector<Tuple>> received(warps, SmallVector<Tuple>(totals.size()));
+    for (uint32_t place = 0; place < warps; ++place) {
+      uint32_t warp = (op.getReverse() ? warps - 1 - place : place) << first;
+      for (uint32_t group = 0; group < held.size(); group += together)
+        for (ScratchArray &array : arrays)
+          for (auto [reg, value] : llvm::zip_equal(ArrayRef(held).slice(group, together),
+                                                   array.loadVector(at(firstOfRow, warp, group), together)))
+            received[place][reg].push_back(value);
+    }
     return received;
   }
 
