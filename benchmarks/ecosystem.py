@@ -4,10 +4,13 @@
     pip install flash-linear-attention
     .venv/bin/python benchmarks/ecosystem.py fla --trace
 
-Every module of the package is imported with ``triton`` replaced. A kernel is a @triton.jit function that some module
-launches. Its arguments are made up from its source: a parameter that is loaded from, stored to or added to is a
-pointer, constants have sizes by their names, flags are tried both ways. What is counted is that the
-front end (--trace) or the whole compiler takes it, not that its results are right.
+    .venv/bin/python benchmarks/ecosystem.py --sources FOLDER/vllm --trace     # an unpacked wheel
+
+Every module of the package is imported with ``triton`` replaced; with --sources what a tree's imports lack is left out
+(kernel_sources.py), and other arguments are tried where the first do not fit. A kernel is a @triton.jit function that
+some module launches. Its arguments are made up from its source: a parameter that is loaded from, stored to or added to
+is a pointer, constants have sizes by their names, flags are tried both ways. What is counted is that the front end
+(--trace) or the whole compiler takes it, not that its results are right.
 """
 
 from __future__ import annotations
@@ -24,6 +27,12 @@ import time
 import warnings
 from typing import Any
 
+import kernel_sources
+
+OTHERS_MACHINES = (
+    *("ascend", "npu", "/amd", "rocm", "hip", "xpu", "gluon", "cambricon", "kunlun", "mthreads", "iluvatar"),
+    *("metax", "tsingmicro", "aipu", "hygon", "sunrise", "enflame", "_arm", "aiter"),
+)
 SKIPPED = ("ascend", "gluon", "tilelang", "flashkda", "npu")
 FLAGS = re.compile(
     r"^(USE|IS|STORE|HAS|OUTPUT|SAVE|REVERSE|INIT|DO|APPLY|COMPUTE|RECOMPUTE|LOAD|ADD|NORM|CAUSAL|FUSE|WITH|STATE|"
@@ -69,14 +78,16 @@ def modules(package: str) -> tuple[list[Any], dict[str, str]]:
 
 def kernels(found: list[Any]) -> dict[str, Any]:
     """The kernels and wrappers by name that some module launches."""
+    from weft.compiler.launchable import Launchable
+
     sources = [pathlib.Path(m.__file__).read_text() for m in found if getattr(m, "__file__", None)]
     launched = set(re.findall(r"\b(\w+)\[", "\n".join(sources)))
     kernels = {}
     for module in found:
         for name, value in vars(module).items():
-            if hasattr(value, "arg_names") and hasattr(value, "run") and name in launched:
+            if isinstance(value, Launchable) and name in launched:
                 base = value
-                while hasattr(base, "fn") and hasattr(base.fn, "arg_names"):
+                while isinstance(base.fn, Launchable):
                     base = base.fn
                 kernels[f"{base.fn.__module__}.{name}"] = value
     return kernels
@@ -93,7 +104,7 @@ def pointers(tree: ast.AST, reach: Any = None, depth: int = 4) -> set[str]:
                 found.add(_root(node.args[0]))
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and reach and depth:
             helper = reach(node.func.id)
-            if hasattr(helper, "params"):
+            if getattr(helper, "__weft_jit__", False) is True:
                 used = pointers(helper.source.tree, helper.fn.__globals__.get, depth - 1)
                 given = [*zip((p.name for p in helper.params), node.args, strict=False)]
                 given += [(each.arg, each.value) for each in node.keywords]
@@ -220,10 +231,28 @@ def compile_all(kernel: Any, trace: bool) -> str:
     return reason
 
 
+def compile_from_sources(kernel: Any, trace: bool, tries: int = 120) -> str:
+    """ "" where arguments are found with which a kernel compiles, else why the last are not."""
+    from weft.compiler.kernel import build
+    from weft.compiler.lower import Options, lower
+    from weft.compiler.signature import Argument, Signature, type_named
+
+    inner, _, constants, options = attempts(kernel)[0]
+    used = pointers(inner.source.tree, inner.fn.__globals__.get)
+    spread = Options(options.get("num_warps", 4), options.get("num_stages", 3))
+
+    def attempt(kernel: Any, arguments: dict[str, str], fixed: dict[str, Any]) -> None:
+        typed = {name: Argument(type_named(kind), 16 if kind[0] == "*" else 1) for name, kind in arguments.items()}
+        (lower if trace else build)(kernel, Signature(typed, fixed), spread, "sm_80")
+
+    return kernel_sources.found_by_trying(inner, used, constants, attempt, tries)
+
+
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("package")
+    parser.add_argument("package", help="an installed package, or the folder of its sources")
+    parser.add_argument("--sources", action="store_true", help="read a folder's kernels without its imports")
     parser.add_argument("--trace", action="store_true", help="the front end alone")
     parser.add_argument("--only", default="", help="part of a kernel's name")
     parser.add_argument("--verbose", action="store_true", help="whole messages")
@@ -233,11 +262,15 @@ def main() -> None:
 
     replace()
     started = time.time()
-    found, failed = modules(given.package)
+    failed: dict[str, str] = {}
+    if given.sources:
+        found = [*kernel_sources.Tree(pathlib.Path(given.package), OTHERS_MACHINES).modules.values()]
+    else:
+        found, failed = modules(given.package)
     names = {name: kernel for name, kernel in kernels(found).items() if given.only in name}
     reasons: dict[str, list[str]] = collections.defaultdict(list)
     for name, kernel in sorted(names.items()):
-        reason = compile_all(kernel, given.trace)
+        reason = (compile_from_sources if given.sources else compile_all)(kernel, given.trace)
         if reason:
             lines = reason.splitlines()
             first = re.sub(r"^\S+:\d+:\d+: ", "", lines[0])

@@ -99,22 +99,20 @@ class Difference:
 
 
 def settled(plain: torch.nn.Module, batch: Batch, seed: int) -> bool:
-    """Whether what a plain model decides, such as which tokens join and which experts take one, is in float64 as in
-    float32, its parameters moved by some roundings. Where less decides, any arithmetic may decide either way.
+    """Whether what a plain model decides, such as which tokens join, which experts take one, and on which side of its
+    bend a ReLU is, is in float64 as in float32, its parameters moved by some roundings: logits and gradients stay where
+    they are. Where less decides, any arithmetic may decide either way.
     """
-    exact, moved = copy.deepcopy(plain).double(), copy.deepcopy(plain).float()
-    state = copy.deepcopy(moved.state_dict())
-    inputs = batch.inputs.double() if batch.inputs.dtype.is_floating_point else batch.inputs
+    exact = _results(copy.deepcopy(plain), batch, torch.float64)
     generator = torch.Generator().manual_seed(seed)
-    apart = []
-    with torch.no_grad():
-        whole = exact(inputs)
-        for _ in range(12):
-            moved.load_state_dict(state)
+    for _ in range(12):
+        moved = copy.deepcopy(plain).float()
+        with torch.no_grad():
             for each in moved.parameters():
                 each *= 1 + 2.0**-21 * torch.randn(each.shape, generator=generator)
-            apart.append(float((moved(batch.inputs) - whole).norm() / whole.norm()))
-    return max(apart) <= SETTLED
+        if max(_apart(_results(moved, batch, torch.float32), exact).values()) > SETTLED:
+            return False
+    return True
 
 
 def twins(study: Study, seed: int) -> tuple[torch.nn.Module, torch.nn.Module]:
@@ -136,27 +134,34 @@ def differences(study: Study, seed: int) -> dict[str, Difference]:
     raise RuntimeError(f"expected one of 8 models from seed {seed} on whose decisions rounding does not turn")
 
 
-def _differences(mine: torch.nn.Module, plain: torch.nn.Module, batch: Batch) -> dict[str, Difference]:
+def _results(model: torch.nn.Module, batch: Batch, dtype: torch.dtype) -> dict[str, torch.Tensor]:
+    """Logits, loss and gradients by name, as float64; the model is of ``dtype`` then."""
+    model = model.to(dtype)
+    inputs = batch.inputs.to(dtype) if batch.inputs.dtype.is_floating_point else batch.inputs
+    model.zero_grad()
+    loss = model.loss(inputs, batch.targets)
+    loss.backward()
+    found = {"logits": model(inputs), "loss": loss}
+    found |= {f"d {name}": each.grad for name, each in model.named_parameters() if each.grad is not None}
+    return {name: value.detach().double().clone() for name, value in found.items()}
 
-    def results(model: torch.nn.Module, dtype: torch.dtype) -> dict[str, torch.Tensor]:
-        model = model.to(dtype)
-        inputs = batch.inputs.to(dtype) if batch.inputs.dtype.is_floating_point else batch.inputs
-        model.zero_grad()
-        loss = model.loss(inputs, batch.targets)
-        loss.backward()
-        found = {"logits": model(inputs), "loss": loss}
-        found |= {f"d {name}": each.grad for name, each in model.named_parameters() if each.grad is not None}
-        return {name: value.detach().double().clone() for name, value in found.items()}
 
-    through, single = results(mine, torch.float32), results(plain, torch.float32)
-    exact = results(plain, torch.float64)
+def _apart(found: Mapping[str, torch.Tensor], exact: Mapping[str, torch.Tensor]) -> dict[str, float]:
+    """How far results are from exact ones, relative to the norm of these."""
     largest = max(float(value.norm()) for name, value in exact.items() if name.startswith("d "))
-    found = {}
-    for name, value in exact.items():
-        # of a gradient that is next to nothing, such as a bias's that a softmax does not see, rounding is all
-        size = max(float(value.norm()), 1e-4 * largest if name.startswith("d ") else 0.0)
-        found[name] = Difference(*(float((each[name] - value).norm()) / size for each in (through, single)))
-    return found
+    # of a gradient that is next to nothing, such as a bias's that a softmax does not see, rounding is all
+    sizes = {
+        name: max(float(value.norm()), 1e-4 * largest if name.startswith("d ") else 0.0)
+        for name, value in exact.items()
+    }
+    return {name: float((found[name] - value).norm()) / sizes[name] for name, value in exact.items()}
+
+
+def _differences(mine: torch.nn.Module, plain: torch.nn.Module, batch: Batch) -> dict[str, Difference]:
+    through, single = _results(mine, batch, torch.float32), _results(plain, batch, torch.float32)
+    exact = _results(plain, batch, torch.float64)
+    ours, plains = _apart(through, exact), _apart(single, exact)
+    return {name: Difference(ours[name], plains[name]) for name in exact}
 
 
 def whole_difference(study: Study, seed: int) -> tuple[float, float, float]:
