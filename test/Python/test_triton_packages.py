@@ -177,6 +177,20 @@ def test_constants_of_every_kind(kind, times):
 
 
 @triton.jit
+def two_names_of_a_constant(x):
+    size: tl.constexpr
+    number = size = 4
+    at = tl.arange(0, size)
+    tl.store(x + at, at + number)
+
+
+def test_a_declared_constant_beside_a_variable():
+    x = np.zeros(4, np.int32)
+    two_names_of_a_constant[(1,)](x)
+    assert x.tolist() == [4, 5, 6, 7]
+
+
+@triton.jit
 def twice_a_constant(x, n):
     A: tl.constexpr = 3
     A: tl.constexpr = 4

@@ -28,10 +28,7 @@ int64_t registersOf(const LinearLayout &layout) {
   return layout.size(InDim::Register) >> llvm::popcount(layout.freeBits()[InDim::Register]);
 }
 
-unsigned bytesOf(Value value) {
-  Type element = tensorOf(value).getElementType();
-  return element.isIntOrFloat() ? llvm::divideCeil(element.getIntOrFloatBitWidth(), 8) : 8;
-}
+unsigned bytesOf(Value value) { return warp::elementBytes(tensorOf(value).getElementType()); }
 
 /// Instructions for an element, about.
 int64_t instructionsOf(Operation *op) {

@@ -61,12 +61,11 @@ WarpReduction weft::warp::warpReduction(const LinearLayout &layout, unsigned axi
   constexpr int64_t warpSize = 32, mostJoined = 4, barriers = 64; // wavefronts that two barriers are worth
   const LinearLayout result = layout.dropAxis(axis);
   WarpReduction found{warpsAlongAxis(layout, axis), result.numElements(), result.numElements()};
-  const int64_t partials = found.partials;
+  const int64_t partials = found.partials, lanes = warpSize >> llvm::count(result.bases(InDim::Lane), 0u);
   // Lanes that hold the same results share the partial ones out among them.
-  if (partials < 8 || int64_t(1) << llvm::count(result.bases(InDim::Lane), 0u) >= partials)
+  if (partials < 8 || warpSize / lanes >= partials)
     return found;
   const int64_t warps = layout.size(InDim::Warp);
-  const int64_t lanes = warpSize >> llvm::count(result.bases(InDim::Lane), 0u);
   const int64_t registers = result.size(InDim::Register) >> llvm::popcount(result.freeBits()[InDim::Register]);
   const int64_t held = llvm::divideCeil(registers * lanes, warpSize); // wavefronts of a warp's own results
   const int64_t inTurn = llvm::divideCeil((partials + 1) * found.results, warpSize) + warps * held;

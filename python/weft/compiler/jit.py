@@ -234,8 +234,7 @@ class JITFunction(Launchable):
         values = self._values(args, rest)
         others, bare = any(map(exchange.is_foreign, values)), any(map(is_bare, values))
         if others:
-            names = [parameter.name for parameter in self.params]
-            values = [array for _, array in exchange.adopted(zip(names, values, strict=True))[0]]
+            values = [array for _, array in exchange.adopted(zip(self.arg_names, values, strict=True))[0]]
         params, parts = composites.spread(self.params, values)
         device = device_for(tuple(parts))
         if params is not self.params:
@@ -306,7 +305,7 @@ class JITFunction(Launchable):
         return values
 
     def _spelling(self) -> str:
-        return ", ".join(p.name for p in self.params)
+        return ", ".join(self.arg_names)
 
 
 def _options(num_warps: Any, num_stages: Any, debug: Any, enable_fp_fusion: Any) -> Options:

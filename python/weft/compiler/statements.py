@@ -86,13 +86,12 @@ class Statements(Branches):
 
     def visit_Assign(self, node: ast.Assign) -> None:
         value = self.expression(node.value)
-        declared = [t.id for t in node.targets if isinstance(t, ast.Name) and t.id in self.frame.declared]
-        if declared:
-            self.assign_constant(declared[0], value)
-            return
-        value = as_variable(value)
+        variable = as_variable(value)
         for target in node.targets:
-            self.assign_target(target, value)
+            if isinstance(target, ast.Name) and target.id in self.frame.declared:
+                self.assign_constant(target.id, value)
+            else:
+                self.assign_target(target, variable)
 
     def assign_target(self, target: ast.expr, value: Any) -> None:
         """Bind a name, or the parts of a tuple."""

@@ -15,6 +15,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+_WIDE = ("i64", "u64")  # as signatures spell them
 _LEAST = 1 << 24  # nothing lies below on the host: indices and sizes cost no search
 _MOST = 1 << 16  # entries that are looked at: larger arrays are data
 
@@ -24,7 +25,7 @@ class SimulatedModule:
 
     def __init__(self, module: Any, device: Any, types: Sequence[str]):
         self._module, self._device = module, device
-        self._tables = [i for i, each in enumerate(types) if each.lstrip("*k") in ("i64", "u64")]
+        self._tables = [i for i, each in enumerate(types) if each.lstrip("*k") in _WIDE]
         self._pointers = [i for i, each in enumerate(types) if each[0] == "*"]
 
     def __getattr__(self, name: str) -> Any:
@@ -54,8 +55,12 @@ def reached(args: Iterable[Any]) -> list[Any]:
 def simulated_module(module: Any, device: Any, types: Iterable[str]) -> Any:
     """The module, for launches on the simulator with addresses where the types of its arguments allow them."""
     types = list(types)
-    may = any(each[0] == "*" or each in ("i64", "u64") for each in types)
-    return SimulatedModule(module, device, types) if may and device.simulated else module
+    return SimulatedModule(module, device, types) if device.simulated and any(map(_may_hold, types)) else module
+
+
+def _may_hold(kind: str) -> bool:
+    """Whether an argument of a type may be an address, or hold some."""
+    return kind[0] == "*" or kind in _WIDE
 
 
 @functools.cache
