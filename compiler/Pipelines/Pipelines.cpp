@@ -67,6 +67,7 @@ std::vector<Stage> tileToLLVMStages(bool boxes, bool roles) {
       {"tile",
        [](OpPassManager &passes) {
          passes.addNestedPass<func::FuncOp>(tile::createTileSplitSizes());
+         passes.addNestedPass<func::FuncOp>(tile::createTileUnrollLoops());
          passes.addNestedPass<func::FuncOp>(warp::createWarpFoldExpScale());
          simplify(passes);
          passes.addNestedPass<func::FuncOp>(tile::createTileNarrowIndices());

@@ -131,4 +131,38 @@ def TileInlineLoops : Pass<"tile-inline-loops", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
 }
 
+def TileUnrollLoops : Pass<"tile-unroll-loops", "::mlir::func::FuncOp"> {
+  let summary = "put all iterations of a loop that has few and short ones in its place";
+  let description = [{
+    A loop whose bounds and step are constants, and whose iterations come to some 300 instructions of a thread together, becomes these iterations, one after
+    another; loops inside of others come first. What depends on the loop's number alone is a constant then, as are the rows and columns of a stencil, and
+    loads of several iterations are in flight together. Loops that hold products, reductions, scans or other loops stay, and those of which who wrote the
+    kernel said how they are to run (`tile.num_stages`, `tile.warp_specialize`).
+
+    Needs: nothing.
+
+    Rejects: nothing.
+
+    ```mlir
+    func.func @f(%x: f32) -> f32 {
+      %c0 = arith.constant 0 : i32
+      %c1 = arith.constant 1 : i32
+      %c2 = arith.constant 2 : i32
+      %r = scf.for %i = %c0 to %c2 step %c1 iter_args(%sum = %x) -> (f32) : i32 {
+        %next = arith.mulf %sum, %sum : f32
+        scf.yield %next : f32
+      }
+      return %r : f32
+    }
+    ```
+    becomes
+    ```mlir
+    %x2 = arith.mulf %x, %x : f32
+    %r = arith.mulf %x2, %x2 : f32
+    return %r : f32
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
+}
+
 #endif // WEFT_DIALECTS_TILE_TRANSFORMS_PASSES_TD

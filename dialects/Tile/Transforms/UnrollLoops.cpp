@@ -1,0 +1,84 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// tile-unroll-loops: a loop of few short iterations is all of them, one after another.
+//
+//   %r = scf.for %i = %c0 to %c3 step %c1 iter_args(%x = %a) { ... f(%x, %i) }     -->     f(f(f(%a, 0), 1), 2)
+//
+// What depends on the loop's number alone (rows of a stencil, taps, halves) is then a constant, loads of several
+// iterations are in flight together, and neither a counter nor a branch is left. Products stay in their loops: those
+// are what copies run ahead of.
+#include "dialects/Tile/IR/TileDialect.h"
+#include "dialects/Tile/IR/TileOps.h"
+#include "dialects/Tile/IR/TileProgramOps.h"
+#include "dialects/Tile/Transforms/Passes.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/SCF/Utils/Utils.h"
+#include "llvm/Support/MathExtras.h"
+
+namespace weft::tile {
+#define GEN_PASS_DEF_TILEUNROLLLOOPS
+#include "dialects/Tile/Transforms/Passes.h.inc"
+} // namespace weft::tile
+
+using namespace mlir;
+using namespace weft::tile;
+
+namespace {
+
+/// Instructions that the iterations of a loop may come to together, as LLVM has it for loops that it unrolls whole
+/// (`-unroll-threshold`), and a thread's registers for what they load.
+constexpr int64_t mostInstructions = 300;
+
+/// Elements of a value that one of so many threads holds.
+int64_t elementsOf(Type type, int64_t threads) {
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  return tensor ? llvm::divideCeil(tensor.getNumElements(), threads) : 1;
+}
+
+/// About as many instructions as a thread needs for an op of a body; nothing where that is more than its elements tell.
+std::optional<int64_t> instructionsOf(Operation *op, int64_t threads) {
+  if (isa<DotOp, RowDotOp, ReduceOp, ScanOp, GatherOp, HistogramOp, InlineAsmOp, PrintOp, AssertOp, LoopLikeOpInterface>(
+          op))
+    return std::nullopt;
+  if (op->hasTrait<OpTrait::ConstantLike>() || op->hasTrait<OpTrait::IsTerminator>() ||
+      isa<SplatOp, BroadcastOp, ExpandDimsOp, ReshapeOp, PromiseOp, AssumeOp>(op))
+    return 0;
+  int64_t most = 0;
+  for (Type type : op->getResultTypes())
+    most = std::max(most, elementsOf(type, threads));
+  for (Type type : op->getOperandTypes())
+    most = std::max(most, elementsOf(type, threads));
+  return most;
+}
+
+/// Whether a loop's iterations come to so few instructions that all of them may stand one after another.
+bool isShort(scf::ForOp loop, int64_t threads) {
+  std::optional<APInt> trips = loop.getStaticTripCount();
+  if (!trips || !loop->getDiscardableAttrs().empty() || trips->ugt(mostInstructions))
+    return false;
+  int64_t body = 0;
+  WalkResult walked = loop.getBody()->walk([&](Operation *op) {
+    std::optional<int64_t> instructions = instructionsOf(op, threads);
+    if (!instructions)
+      return WalkResult::interrupt();
+    body += *instructions;
+    return WalkResult::advance();
+  });
+  return !walked.wasInterrupted() && static_cast<int64_t>(trips->getZExtValue()) * body <= mostInstructions;
+}
+
+struct UnrollLoops : weft::tile::impl::TileUnrollLoopsBase<UnrollLoops> {
+  void runOnOperation() override;
+};
+
+} // namespace
+
+void UnrollLoops::runOnOperation() {
+  auto schedule = getOperation()->getAttrOfType<ScheduleAttr>(scheduleAttrName);
+  int64_t threads = 32 * (schedule ? schedule.getWarps() : 4);
+  // Those inside of others come first: where they are gone, what held them may be short.
+  getOperation().walk([&](scf::ForOp loop) {
+    if (isShort(loop, threads))
+      (void)loopUnrollFull(loop);
+  });
+}

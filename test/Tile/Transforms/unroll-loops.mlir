@@ -1,0 +1,120 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// RUN: weft-opt --split-input-file --tile-unroll-loops --canonicalize %s | FileCheck %s
+
+// The loop inside goes first; then the one around it is short.
+// CHECK-LABEL: func.func @stencil(
+// CHECK-SAME:    %[[X:.*]]: tensor<128xi32>
+// CHECK-NOT:     scf.for
+// CHECK-COUNT-6: arith.muli
+// CHECK-NOT:     arith.muli
+// CHECK:         return
+func.func @stencil(%x: tensor<128xi32>) -> tensor<128xi32> {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %c2 = arith.constant 2 : i32
+  %c3 = arith.constant 3 : i32
+  %r = scf.for %i = %c0 to %c2 step %c1 iter_args(%outer = %x) -> (tensor<128xi32>) : i32 {
+    %rows = tile.splat %i : i32 -> tensor<128xi32>
+    %s = scf.for %j = %c0 to %c3 step %c1 iter_args(%inner = %outer) -> (tensor<128xi32>) : i32 {
+      %moved = arith.addi %inner, %rows : tensor<128xi32>
+      %next = arith.muli %moved, %inner : tensor<128xi32>
+      scf.yield %next : tensor<128xi32>
+    }
+    scf.yield %s : tensor<128xi32>
+  }
+  return %r : tensor<128xi32>
+}
+
+// -----
+
+// Eight warps hold 16 elements of 4,096 each: 16 iterations of 16 would be 256 instructions, and four warps' 512.
+// CHECK-LABEL: func.func @eight
+// CHECK-NOT:     scf.for
+func.func @eight(%x: tensor<4096xf32>) -> tensor<4096xf32> attributes {tile.schedule = #tile.schedule<warps = 8, stages = 3>} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %c16 = arith.constant 16 : i32
+  %r = scf.for %i = %c0 to %c16 step %c1 iter_args(%sum = %x) -> (tensor<4096xf32>) : i32 {
+    %next = arith.addf %sum, %x : tensor<4096xf32>
+    scf.yield %next : tensor<4096xf32>
+  }
+  return %r : tensor<4096xf32>
+}
+
+// -----
+
+// CHECK-LABEL: func.func @four
+// CHECK:         scf.for
+func.func @four(%x: tensor<4096xf32>) -> tensor<4096xf32> {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %c16 = arith.constant 16 : i32
+  %r = scf.for %i = %c0 to %c16 step %c1 iter_args(%sum = %x) -> (tensor<4096xf32>) : i32 {
+    %next = arith.addf %sum, %x : tensor<4096xf32>
+    scf.yield %next : tensor<4096xf32>
+  }
+  return %r : tensor<4096xf32>
+}
+
+// -----
+
+// How often it runs is not known.
+// CHECK-LABEL: func.func @unknown
+// CHECK:         scf.for
+func.func @unknown(%x: f32, %n: i32) -> f32 {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%sum = %x) -> (f32) : i32 {
+    %next = arith.addf %sum, %sum : f32
+    scf.yield %next : f32
+  }
+  return %r : f32
+}
+
+// -----
+
+// Copies run ahead of products, and sums exchange what threads hold.
+// CHECK-LABEL: func.func @products
+// CHECK:         scf.for
+// CHECK:         scf.for
+func.func @products(%a: tensor<16x16xf16>, %x: tensor<16x16xf32>) -> (tensor<16x16xf32>, f32) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %c2 = arith.constant 2 : i32
+  %zero = arith.constant 0.0 : f32
+  %r = scf.for %i = %c0 to %c2 step %c1 iter_args(%acc = %x) -> (tensor<16x16xf32>) : i32 {
+    %next = tile.dot %a, %a, %acc : tensor<16x16xf16> * tensor<16x16xf16> -> tensor<16x16xf32>
+    scf.yield %next : tensor<16x16xf32>
+  }
+  %t = scf.for %i = %c0 to %c2 step %c1 iter_args(%sum = %zero) -> (f32) : i32 {
+    %row = tile.reduce %x {axis = 0 : i32} : (tensor<16x16xf32>) -> tensor<16xf32> {
+    ^bb0(%p: f32, %q: f32):
+      %s = arith.addf %p, %q : f32
+      tile.yield %s : f32
+    }
+    %all = tile.reduce %row {axis = 0 : i32} : (tensor<16xf32>) -> f32 {
+    ^bb0(%p: f32, %q: f32):
+      %s = arith.addf %p, %q : f32
+      tile.yield %s : f32
+    }
+    %next = arith.addf %sum, %all : f32
+    scf.yield %next : f32
+  }
+  return %r, %t : tensor<16x16xf32>, f32
+}
+
+// -----
+
+// Who wrote the kernel says how it is to run.
+// CHECK-LABEL: func.func @said
+// CHECK:         scf.for
+func.func @said(%x: f32) -> f32 {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %c2 = arith.constant 2 : i32
+  %r = scf.for %i = %c0 to %c2 step %c1 iter_args(%sum = %x) -> (f32) : i32 {
+    %next = arith.addf %sum, %sum : f32
+    scf.yield %next : f32
+  } {tile.num_stages = 4 : i32}
+  return %r : f32
+}
