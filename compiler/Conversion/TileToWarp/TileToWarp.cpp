@@ -23,6 +23,7 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Iterators.h"
+#include "mlir/IR/Matchers.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
 using namespace mlir;
@@ -137,6 +138,7 @@ private:
   Operation *copy(Operation *op, LayoutAttr layout);
   Operation *writeDot(tile::DotOp dot, LayoutAttr layout);
   void describeAccess(Operation *op, LayoutAttr layout, Operation *written);
+  void describeRepeats(Operation *op, LayoutAttr layout, Operation *written);
 
   func::FuncOp function;
   const LayoutPlan &plan;
@@ -186,6 +188,8 @@ Operation *Writer::copy(Operation *op, LayoutAttr layout) {
     constant.setValueAttr(cast<DenseElementsAttr>(constant.getValue()).reshape(cast<ShapedType>(constant.getType())));
   if (layout && isa<tile::LoadOp, tile::StoreOp, tile::AtomicRMWOp, tile::AtomicCASOp>(op))
     describeAccess(op, layout, written);
+  if (layout)
+    describeRepeats(op, layout, written);
   b.insert(written);
   return written;
 }
@@ -197,6 +201,44 @@ void Writer::describeAccess(Operation *op, LayoutAttr layout, Operation *written
   if (layout.getLayout().size(warp::InDim::Register) > width &&
       llvm::any_of(pointer.contiguity, [&](int64_t run) { return run > width; }))
     written->setAttr(warp::runsAttrName, b.getDenseI32ArrayAttr(llvm::to_vector_of<int32_t>(pointer.contiguity)));
+}
+
+/// Equal neighbours of a load, for which one is loaded.
+static AxisInfo::Axes repeatsOf(tile::LoadOp load, const AxisAnalysis &proven) {
+  AxisInfo::Axes repeats = proven.lookup(load.getPtr()).constancy;
+  Value other = load.getOther();
+  bool sameElsewhere = !other || matchPattern(other, m_Constant());
+  for (auto [axis, run] : llvm::enumerate(repeats)) {
+    if (load.getMask())
+      run = std::min(run, proven.lookup(load.getMask()).constancy[axis]);
+    if (!sameElsewhere || load.getIsVolatile())
+      run = 1;
+  }
+  return repeats;
+}
+
+/// Equal neighbours of what is computed of integers that are not equal: of comparisons and quotients of what counts up.
+static AxisInfo::Axes repeatsOf(Operation *op, const AxisAnalysis &proven) {
+  AxisInfo::Axes repeats = proven.lookup(op->getResult(0)).constancy;
+  for (auto [axis, run] : llvm::enumerate(repeats)) {
+    int64_t given = run;
+    for (Value operand : op->getOperands())
+      if (AxisInfo info = proven.lookup(operand); info.rank() == repeats.size())
+        given = std::min(given, info.constancy[axis]);
+    if (given == run)
+      run = 1;
+  }
+  return repeats;
+}
+
+void Writer::describeRepeats(Operation *op, LayoutAttr layout, Operation *written) {
+  auto load = dyn_cast<tile::LoadOp>(op);
+  if (layout.getLayout().size(warp::InDim::Register) == 1 ||
+      !(load || isa<arith::CmpIOp, arith::DivSIOp, arith::DivUIOp>(op)))
+    return;
+  AxisInfo::Axes repeats = load ? repeatsOf(load, proven) : repeatsOf(op, proven);
+  if (llvm::any_of(repeats, [](int64_t run) { return run > 1; }))
+    written->setAttr(warp::constancyAttrName, b.getDenseI32ArrayAttr(llvm::to_vector_of<int32_t>(repeats)));
 }
 
 Operation *Writer::writeDot(tile::DotOp dot, LayoutAttr layout) {

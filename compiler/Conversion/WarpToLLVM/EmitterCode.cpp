@@ -1,7 +1,7 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // The pieces of code that several families emit: packing, shuffles, shared-memory addresses, inline PTX.
 
-#include "compiler/Conversion/WarpToLLVM/Emitter.h"
+#include "compiler/Conversion/WarpToLLVM/VectorAccess.h"
 #include "mlir/IR/BuiltinOps.h"
 
 using namespace mlir;
@@ -14,13 +14,16 @@ LogicalResult Emitter::perRegister(Operation *op, llvm::function_ref<Value(Array
   unsigned count = *registerCount(op->getResult(0).getType()), arity = operands.size();
   assert(llvm::all_of(operands, [&](ArrayRef<Value> operand) { return operand.size() == count; }) &&
          "the ops' verifiers ask for operands in the result's layout");
+  auto type = dyn_cast<RankedTensorType>(op->getResult(0).getType());
+  uint32_t equal = type && count > 1 ? equalBits(op, layoutOf(type)) : 0;
+  SmallVector<unsigned> holders = equal ? firstHolders(layoutOf(type), equal) : SmallVector<unsigned>();
   SmallVector<Value> tuples;
   tuples.reserve(count * arity); // the map below points into it
   llvm::DenseMap<ArrayRef<Value>, Value> known;
   Registers results;
   for (unsigned r = 0; r < count; ++r) {
     for (ArrayRef<Value> operand : operands)
-      tuples.push_back(operand[r]);
+      tuples.push_back(operand[equal ? holders[r] : r]);
     Value &result = known[ArrayRef(tuples).take_back(arity)];
     if (!result)
       result = emit(ArrayRef(tuples).take_back(arity));

@@ -21,11 +21,23 @@ Type memoryType(Type element) {
 
 unsigned bytesOf(Type memory) { return isa<LLVM::LLVMPointerType>(memory) ? 8 : memory.getIntOrFloatBitWidth() / 8; }
 
-SmallVector<unsigned> firstHolders(const LinearLayout &layout) {
+uint32_t equalBits(Operation *op, const LinearLayout &layout) {
+  auto runs = op->getAttrOfType<DenseI32ArrayAttr>(warp::constancyAttrName);
+  if (!runs)
+    return 0;
+  uint32_t bits = 0, stride = 1;
+  for (unsigned axis = layout.rank(); axis-- > 0;) {
+    bits |= stride * (static_cast<uint32_t>(std::min<int64_t>(runs[axis], layout.shape()[axis])) - 1);
+    stride *= layout.shape()[axis];
+  }
+  return bits;
+}
+
+SmallVector<unsigned> firstHolders(const LinearLayout &layout, uint32_t equal) {
   llvm::DenseMap<uint32_t, unsigned> first;
   SmallVector<unsigned> holders;
   for (unsigned r = 0; r < layout.size(InDim::Register); ++r)
-    holders.push_back(first.try_emplace(layout.apply(InDim::Register, r), r).first->second);
+    holders.push_back(first.try_emplace(layout.apply(InDim::Register, r) & ~equal, r).first->second);
   return holders;
 }
 
@@ -59,7 +71,7 @@ Vectors cutIntoVectors(Operation *op, Value pointer, Emitter &e) {
   if (auto contiguity = op->getAttrOfType<IntegerAttr>(warp::contiguityAttrName))
     promised = static_cast<unsigned>(llvm::bit_floor(static_cast<uint64_t>(std::max<int64_t>(1, contiguity.getInt()))));
   unsigned widest = std::max(1u, e.target.vectorBytes / bytesOf(memoryType(tile::pointeeTypeOf(pointer.getType()))));
-  Vectors vectors{std::min({promised, widest, consecutiveRegisters(layout)}), {}, firstHolders(layout)};
+  Vectors vectors{std::min({promised, widest, consecutiveRegisters(layout)}), {}, firstHolders(layout, equalBits(op, layout))};
   for (unsigned r = 0; r < layout.size(InDim::Register); r += vectors.width)
     if (vectors.holders[r] == r)
       vectors.firstRegister.push_back(r);

@@ -28,6 +28,9 @@ inline constexpr llvm::StringLiteral contiguityAttrName = "warp.contiguity";
 /// Of the pointers of a load, store or atomic, for each axis: how many neighbours from a multiple of that number on count
 /// up by an element. Longer than `contiguityAttrName`, as masks and alignment do not matter; promises do not count.
 inline constexpr llvm::StringLiteral runsAttrName = "warp.runs";
+/// Of the result of a load or of an op on integers, for each axis: how many neighbours from a multiple of that number on
+/// are equal though what they are made of is not. Promises do not count.
+inline constexpr llvm::StringLiteral constancyAttrName = "warp.constancy";
 /// On a masked load: nothing reads what it gives where its mask is false.
 inline constexpr llvm::StringLiteral unreadElsewhereAttrName = "warp.unread_elsewhere";
 

@@ -218,3 +218,33 @@ func.func @wide(%x: !tile.ptr<f32> {tile.divisibility = 16 : i32}, %y: !tile.ptr
   tile.store %to, %t : tensor<64x64x!tile.ptr<f32>>
   return
 }
+
+// -----
+
+// Of eight columns that count up from a multiple of eight, all are below a multiple of sixteen or none is, and they are
+// four in each half: what is compared, divided and loaded is one for all. What is promised does not count, nor a bound
+// of which nothing is known.
+// CHECK-LABEL: func.func @repeats
+// CHECK: arith.divsi {{.*}} {warp.constancy = array<i32: 4>}
+// CHECK: arith.cmpi slt, {{.*}} {warp.constancy = array<i32: 16>}
+// CHECK: arith.cmpi slt, {{.*}} : tensor
+// CHECK: tile.load {{.*}} {warp.constancy = array<i32: 4>, warp.contiguity = 1 : i32} : tensor
+// CHECK: tile.load {{.*}} {warp.contiguity = 1 : i32} : tensor
+func.func @repeats(%x: !tile.ptr<f32> {tile.divisibility = 16 : i32}, %n: i32 {tile.divisibility = 16 : i32}, %m: i32)
+    attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 1, stages = 1>} {
+  %four = arith.constant dense<4> : tensor<256xi32>
+  %r = tile.make_range {start = 0 : i32, end = 256 : i32} : tensor<256xi32>
+  %quarter = arith.divsi %r, %four : tensor<256xi32>
+  %limit = tile.splat %n : i32 -> tensor<256xi32>
+  %mask = arith.cmpi slt, %r, %limit : tensor<256xi32>
+  %any = tile.splat %m : i32 -> tensor<256xi32>
+  %other = arith.cmpi slt, %r, %any : tensor<256xi32>
+  %b = tile.splat %x : !tile.ptr<f32> -> tensor<256x!tile.ptr<f32>>
+  %p = tile.addptr %b, %quarter : tensor<256x!tile.ptr<f32>>, tensor<256xi32>
+  %v = tile.load %p, %mask : tensor<256x!tile.ptr<f32>>
+  %w = tile.load %p, %other : tensor<256x!tile.ptr<f32>>
+  %sum = arith.addf %v, %w : tensor<256xf32>
+  %q = tile.addptr %b, %r : tensor<256x!tile.ptr<f32>>, tensor<256xi32>
+  tile.store %q, %sum : tensor<256x!tile.ptr<f32>>
+  return
+}

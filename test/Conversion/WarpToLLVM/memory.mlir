@@ -205,3 +205,27 @@ module attributes {warp.target = "sm_80"} {
     return
   }
 }
+
+// -----
+
+#neighbours = #warp.layout<[128], register = [[1], [2]], lane = [[4], [8], [16], [32], [64]]>
+
+// Equal neighbours are compared once, and loaded once.
+// CHECK-LABEL: llvm.func @repeats
+// CHECK: llvm.icmp "slt"
+// CHECK-NOT: llvm.icmp
+// CHECK-COUNT-2: ld.global.b32
+// CHECK-NOT: ld.global
+// CHECK: llvm.return
+module attributes {warp.target = "sm_80"} {
+  func.func @repeats(%x: !tile.ptr<f32>, %n: i32) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 1, stages = 1>} {
+    %r = tile.make_range {start = 0 : i32, end = 128 : i32} : tensor<128xi32, #neighbours>
+    %limit = tile.splat %n : i32 -> tensor<128xi32, #neighbours>
+    %mask = arith.cmpi slt, %r, %limit {warp.constancy = array<i32: 4>} : tensor<128xi32, #neighbours>
+    %b = tile.splat %x : !tile.ptr<f32> -> tensor<128x!tile.ptr<f32>, #neighbours>
+    %p = tile.addptr %b, %r : tensor<128x!tile.ptr<f32>, #neighbours>, tensor<128xi32, #neighbours>
+    %v = tile.load %p, %mask {warp.constancy = array<i32: 2>, warp.contiguity = 1 : i32} : tensor<128x!tile.ptr<f32>, #neighbours>
+    tile.store %p, %v : tensor<128x!tile.ptr<f32>, #neighbours>
+    return
+  }
+}
