@@ -197,7 +197,8 @@ Choice Planner::fixedChoice(Operation *op) {
     auto type = cast<RankedTensorType>(scan.getSources().front().getType());
     int64_t each = type.getRank() == 1 ? type.getDimSize(0) / (int64_t(target.warpSize) * warps) : 0;
     int64_t ofAccess = target.vectorBytes / warp::elementBytes(type.getElementType());
-    if (each >= 8)
+    // Of several values at once each step costs as many exchanges.
+    if (each * int64_t(scan.getSources().size()) >= 8)
       return {attr(blockedLayout(type.getShape(), {0}, std::min(each, ofAccess), warps)), Strength::Memory};
   }
   // A gather's indices come to its source, not the other way round.

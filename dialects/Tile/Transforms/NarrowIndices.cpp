@@ -9,6 +9,8 @@
 // A 64-bit sum and a comparison are two instructions each, for each element; a scalar's are paid once, which is more where
 // a thread has one element: kernels whose tiles are no larger than that stay as they are. Sums and products of
 // addresses are taken modulo 2^64, so that they may be taken apart; bounds are moved where ranges say that nothing wraps.
+// Quotients and remainders of numbers that 32 bits hold are of 32 bits, scalars' too: a division takes twice as long, and
+// more, in 64.
 #include "dialects/Tile/Transforms/Passes.h"
 #include "dialects/Tile/Transforms/Sums.h"
 #include "dialects/Tile/Transforms/WideForms.h"
@@ -16,11 +18,14 @@
 #include "mlir/Analysis/DataFlow/Utils.h"
 #include "mlir/Analysis/DataFlowFramework.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/Interfaces/InferIntRangeInterface.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/Passes.h"
+#include "llvm/ADT/TypeSwitch.h"
 #include <algorithm>
+#include <limits>
 
 namespace weft::tile {
 #define GEN_PASS_DEF_TILENARROWINDICES
@@ -225,6 +230,29 @@ static Value decided(arith::CmpIOp op) {
   return arith::ConstantOp::create(b, op.getLoc(), DenseElementsAttr::get(cast<ShapedType>(op.getType()), *truth));
 }
 
+/// A quotient or a remainder of 64 bits by one of 32, where ranges say that 32 hold both numbers, and the quotient; else
+/// null. The most negative number by -1 is what does not fit.
+template <typename Op> static Value narrowedDivision(Op op) {
+  Type type = op.getType();
+  if (!getElementTypeOrSelf(type).isInteger(64))
+    return {};
+  constexpr bool isSigned = llvm::is_one_of<Op, arith::DivSIOp, arith::RemSIOp>::value;
+  ConstantIntRanges left = rangeOf(op.getLhs()), right = rangeOf(op.getRhs());
+  auto fits = [](const ConstantIntRanges &range) {
+    return isSigned ? range.smin().isSignedIntN(32) && range.smax().isSignedIntN(32) : range.umax().isIntN(32);
+  };
+  if (!fits(left) || !fits(right) ||
+      (isSigned && left.smin().getSExtValue() == std::numeric_limits<int32_t>::min() && right.smin().isNegative()))
+    return {};
+  ImplicitLocOpBuilder b(op.getLoc(), op);
+  Type narrow = b.getI32Type();
+  if (auto tensor = dyn_cast<RankedTensorType>(type))
+    narrow = tensor.clone(narrow);
+  Value x = arith::TruncIOp::create(b, narrow, op.getLhs()), y = arith::TruncIOp::create(b, narrow, op.getRhs());
+  Value result = Op::create(b, x, y);
+  return isSigned ? Value(arith::ExtSIOp::create(b, type, result)) : Value(arith::ExtUIOp::create(b, type, result));
+}
+
 static bool isOfWideIndices(Value value) {
   auto tensor = dyn_cast<RankedTensorType>(value.getType());
   return tensor && tensor.getElementType().isInteger(64);
@@ -283,6 +311,10 @@ void NarrowIndices::runOnOperation() {
   getOperation().walk([&](arith::CmpIOp op) {
     if (isa<RankedTensorType>(op.getType()))
       changed |= replaceBy(decided(op), op);
+  });
+  getOperation().walk([&](Operation *op) {
+    llvm::TypeSwitch<Operation *>(op).Case<arith::DivSIOp, arith::DivUIOp, arith::RemSIOp, arith::RemUIOp>(
+        [&](auto division) { changed |= replaceBy(narrowedDivision(division), division); });
   });
   if (!changed)
     return markAllAnalysesPreserved();

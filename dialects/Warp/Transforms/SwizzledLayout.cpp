@@ -52,10 +52,11 @@ LinearLayout weft::warp::swizzledLayout(ArrayRef<int64_t> shape, unsigned contig
 }
 
 unsigned weft::warp::contiguousAxis(const LinearLayout &layout) {
-  ArrayRef<uint32_t> registers = layout.bases(InDim::Register);
-  if (!registers.empty())
-    for (auto [axis, at] : enumerate(layout.delinearize(registers.front())))
-      if (at == 1)
-        return axis;
+  // Where a thread has no neighbours, as where each element has a mask of its own, those of its fellows are.
+  for (InDim dim : {InDim::Register, InDim::Lane})
+    if (ArrayRef<uint32_t> bases = layout.bases(dim); !bases.empty())
+      for (auto [axis, at] : enumerate(layout.delinearize(bases.front())))
+        if (at == 1)
+          return axis;
   return layout.rank() - 1;
 }
