@@ -76,9 +76,11 @@ private:
   }
 
   /// Whether a load reads no more sectors in the other layout: its instructions fill as much of each, and no more
-  /// warps read the same.
+  /// warps read the same. A vector is small beside the tile that it is spread over, and every warp may read it.
   bool readsNoMore(tile::LoadOp load, const LinearLayout &own, const LinearLayout &other) const {
     Access access = accessOf(load, axes);
+    if (access.shape.size() == 1)
+      return true;
     auto repeated = [](const LinearLayout &layout) { return llvm::popcount(layout.freeBits()[InDim::Warp]); };
     return repeated(other) <= repeated(own) &&
            bytesPerRun(other, access, target) >=
