@@ -13,7 +13,7 @@ from .emit import builtin
 from .literals import to_tensor
 from .maths import where
 from .matrix import dot
-from .operators import add, and_, compare, mul, or_, shl, shr
+from .operators import and_, compare, mul, or_, shl, shr
 from .promotion import broadcast_to_shape
 from .shapes import expand_dims, join, permute, reshape
 from .types import bfloat16, dtype, float8e4nv, float8e5, float16, float32, int32, unwrap
@@ -60,7 +60,7 @@ def dot_scaled(
 
 
 def _values(operand: Any, form: Any, what: str, axis: int, k_pack: Any) -> tensor:
-    """The numbers of an operand, without its scales, of its format's type; those of e2m1 as bfloat16."""
+    """The numbers of an operand, without its scales, of its format's type; those of e2m1 as float32."""
     name = unwrap(form)
     if name not in _FORMATS:
         raise errors.unsupported_option(f"{what}_format", name, " ".join(map(repr, _FORMATS)))
@@ -93,13 +93,10 @@ def _pairs(packed: tensor, axis: int) -> tensor:
 
 
 def _e2m1(code: tensor) -> tensor:
-    """sign, two bits of exponent, one of mantissa: 0, 0.5, 1, 1.5, 2, 3, 4 or 6. From 2 on, codes are float32's upper
-    bits."""
-    magnitude = and_(code, 7)
-    normal = shl(add(magnitude, 126 << 1), 22)
-    small = where(compare("==", magnitude, 1), 126 << 23, 0)
-    chosen = where(compare(">=", magnitude, 2), normal, small)
-    return convert(reread(or_(chosen, shl(and_(code, 8), 28)), float32), bfloat16)
+    """sign, two bits of exponent, one of mantissa: 0, 0.5, 1, 1.5, 2, 3, 4 or 6, as float32. In the place of float32's
+    they are those numbers times 2^-126, as exponents begin at 1 here and at -126 there, below the normal ones too."""
+    placed = or_(shl(and_(code, 7), 22), shl(and_(code, 8), 28))
+    return mul(reread(placed, float32), 2.0**126)
 
 
 def _scaled(value: tensor, scale: Any, what: str, wide: dtype) -> tensor:
