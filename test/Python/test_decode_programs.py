@@ -240,6 +240,42 @@ def test_append_turns_keys(seed):
     assert torch.equal(values[:, :, 9:], new)
 
 
+@pytest.mark.parametrize("strided", ["block_table", "seqused_k", "one length"])
+def test_append_reads_tables_by_their_strides(strided, seed):
+    """A transposed table of pages, and lengths that are a column of something or one number for all."""
+    generator = torch.Generator().manual_seed(seed)
+    new = torch.randn(2, 2, 1, 8, generator=generator)
+    table = torch.randperm(10, generator=generator)[:6].reshape(2, 3).to(torch.int32)
+    lengths = torch.tensor([9, 6], dtype=torch.int32)
+    if strided == "block_table":
+        table = table.t().contiguous().t()
+    elif strided == "seqused_k":
+        lengths = torch.stack([lengths, lengths - 1], 1)[:, 0]
+    else:
+        lengths = lengths[:1].expand(2)
+    pages = torch.zeros(10, 4, 2, 8)
+    expected = pages.clone()
+    for b, length in enumerate(map(int, lengths)):
+        expected[table[b, (length - 1) // 4], (length - 1) % 4] = new[b, :, 0]
+    append(pages, pages.clone(), new, new, seqused_k=lengths, block_table=table)
+    assert torch.equal(pages, expected)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"v_new": torch.zeros(1, 2, 1, 8)}, r"'v_new' \[B, Hkv, N, Dv\] = \[1, 2, 3, any\], but got \[1, 2, 1, 8\]"),
+        ({"k_new": torch.zeros(1, 2, 3, 7), "k_cache": torch.zeros(1, 2, 16, 7)}, "even size with 'rope_base'.*got 7"),
+        ({"seqused_k": torch.ones(1, dtype=torch.uint32)}, r"'seqused_k' \[B\] of int32, but got torch.uint32"),
+    ],
+)
+def test_append_refuses(change, message):
+    given = {name: torch.zeros(1, 2, tokens, 8) for name, tokens in
+             (("k_cache", 16), ("v_cache", 16), ("k_new", 3), ("v_new", 3))}  # fmt: skip
+    with pytest.raises(ValueError, match=message):
+        append(**{**given, "seqused_k": torch.tensor([9], dtype=torch.int32), "rope_base": 100.0, **change})
+
+
 def test_decode_writes_first(seed):
     generator = torch.Generator().manual_seed(seed)
     q, k, v = drawn(generator)

@@ -82,20 +82,29 @@ def append(
     for letter, new, cache, scale in (("k", k_new, k_cache, k_scale), ("v", v_new, v_cache, v_scale)):
         checks.appended(letter, new, cache, scale, paged)
         checks.places(new, seqused_k, block_table, slot_mapping)
+    checks.tensor("v_new", v_new, "[B, Hkv, N, Dv]", (*k_new.shape[:3], None))
+    if rope_base is not None and k_new.shape[3] % 2:
+        raise ValueError(f"expected keys of an even size with 'rope_base', to turn in pairs, but got {k_new.shape[3]}")
+    lengths = seqused_k.contiguous()  # a column of a larger table, or one length for all, as decode takes them too
+    table = lengths if block_table is None else _rows(block_table)
+    slots = lengths if slot_mapping is None else slot_mapping.contiguous()
     for new, cache, scale, base in ((k_new, k_cache, k_scale, rope_base), (v_new, v_cache, v_scale, None)):
         batch, heads, tokens, size = new.shape
         if not new.numel():
             continue
         page_axis, row_axis, head_axis = (0, 1, 2) if paged else (0, 2, 1)
-        table = block_table if block_table is not None else seqused_k
-        scales = scale.contiguous() if scale is not None else seqused_k
-        slots = slot_mapping.contiguous() if slot_mapping is not None else seqused_k
-        new = new if new.stride(3) == 1 else new.contiguous()
+        scales = scale.contiguous() if scale is not None else lengths
+        new = _rows(new)
         _append[(tokens, heads, batch)](
-            new, cache, scales, slots, table, seqused_k, tokens, cache.shape[row_axis], cache.shape[0],
+            new, cache, scales, slots, table, lengths, tokens, cache.shape[row_axis], cache.shape[0],
             table.shape[-1], cache.shape[row_axis], new.stride(0), new.stride(1), new.stride(2),
             cache.stride(page_axis), cache.stride(row_axis), cache.stride(head_axis), table.stride(0),
             heads if scale is not None and scale.ndim == 2 else 0, math.log2(base) if base is not None else 0.0,
             D=size, CHANNELS=next_power_of_2(size), BY_SLOT=slot_mapping is not None, PAGED=paged,
             TURNED=base is not None, SCALED=scale is not None, num_warps=1,
         )  # fmt: skip
+
+
+def _rows(x: Any) -> Any:
+    """A tensor whose last axis has stride 1."""
+    return x if x.stride(-1) == 1 else x.contiguous()

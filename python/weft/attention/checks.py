@@ -69,7 +69,7 @@ def floating(name: str, x: Any) -> str:
 def indices(name: str, x: Any, shape: str, sizes: tuple[Any, ...] = ()) -> None:
     """Refuse what is no tensor of int32, of the axes that ``shape`` spells and the integers of ``sizes``."""
     tensor(name, x, shape, sizes)
-    if "int32" not in str(x.dtype):
+    if str(x.dtype).removeprefix("torch.") != "int32":
         raise ValueError(f"expected '{name}' {shape} of int32, but got {x.dtype}")
 
 
