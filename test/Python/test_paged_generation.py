@@ -3,6 +3,7 @@
 
 import pytest
 import torch
+import weft
 
 transformers = pytest.importorskip("transformers")
 
@@ -25,6 +26,41 @@ def test_generation(family, seed):
     found = model.generate(ids, past_key_values=cache, **options)
     assert torch.equal(found[:, : expected.shape[1]], expected)
     assert cache.get_seq_length() == 5 + options["max_new_tokens"] - 1
+
+
+def test_beams(seed):
+    """Sequences that go on as others did take what those have in their pages."""
+    model = model_of("Llama", seed)
+    ids = torch.randint(2, 61, (2, 5))
+    options = {"do_sample": False, "num_beams": 3, "max_new_tokens": 12, "pad_token_id": 0}
+    expected = model.generate(ids, **options)
+    cache = PagedCache(model.config, batch=6, tokens=20, page=4)
+    model.set_attn_implementation("weft_paged")
+    assert torch.equal(model.generate(ids, past_key_values=cache, **options), expected)
+
+
+def test_guesses(seed):
+    """Tokens that were guessed and refused are forgotten again."""
+    model = model_of("Llama", seed)
+    ids = torch.randint(2, 61, (1, 5)).repeat(1, 3)
+    options = {"do_sample": False, "prompt_lookup_num_tokens": 3, "max_new_tokens": 12}
+    expected = model.generate(ids, **options)
+    cache = PagedCache(model.config, batch=1, tokens=40, page=4)
+    model.set_attn_implementation("weft_paged")
+    assert torch.equal(model.generate(ids, past_key_values=cache, **options), expected)
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [({"position_bias": torch.zeros(1)}, "position_bias"), ({"is_causal": False}, "is_causal=False")],
+)
+def test_what_would_change_a_result_is_refused(more, message, seed):
+    model = model_of("Llama", seed)
+    cache = PagedCache(model.config, batch=1, tokens=4)
+    new = torch.randn(1, 2, 1, 8)
+    cache.update(new, new, 0)
+    with pytest.raises((ValueError, weft.CompilationError), match=message):
+        cache.attention(model.model.layers[0].self_attn, torch.randn(1, 4, 1, 8), new, new, None, **more)
 
 
 def test_padding_is_refused(seed):

@@ -138,7 +138,7 @@ def attention(
     ``dropout`` draws a seed from torch's generator. The weights themselves (output_attentions), head masks and paged
     caches are refused.
     """
-    _refuse(more)
+    refuse(more)
     pattern, bias = _allowed(module, query, key, attention_mask, is_causal, sliding_window)
     if position_bias is not None:
         bias = _added(position_bias[..., : key.shape[2]].to(query.dtype), bias)
@@ -157,8 +157,9 @@ def _added(numbers: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
     return numbers.masked_fill(~bias, -torch.inf) if bias.dtype == torch.bool else numbers + bias
 
 
-def _refuse(more: dict[str, Any]) -> None:
-    for name in ("head_mask", "output_attentions", "cache", "layer_head_mask"):
+def refuse(more: dict[str, Any], *others: str) -> None:
+    """Refuse what an attention is handed beside its arguments and that would change its result, ``others`` too."""
+    for name in ("head_mask", "output_attentions", "cache", "layer_head_mask", *others):
         given = more.get(name)
         if given is not None and given is not False:
             raise places.error(

@@ -18,12 +18,14 @@ from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.cache_utils import Cache, CacheLayerMixin
 
 from weft.attention import append, decode
-from weft.integrations.transformers import PatternMask, attention_mask
+from weft.integrations.transformers import PatternMask, attention_mask, refuse
 from weft.patterns import causal, window
 
 
 class PagedLayer(CacheLayerMixin):
     """One layer's keys and values in pages [P, page, Hkv, D], and how many tokens each sequence has."""
+
+    is_croppable = True
 
     def __init__(self, cache: PagedCache):
         super().__init__()
@@ -73,6 +75,22 @@ class PagedLayer(CacheLayerMixin):
         """Forgets all tokens."""
         self.tokens = 0
 
+    def crop(self, tokens_to_remove: int) -> None:
+        """Forgets the last tokens, of a number that is not above 0, as guesses that a model refused are."""
+        if tokens_to_remove > 0:
+            raise ValueError(f"expected minus a number of tokens to remove, but got {tokens_to_remove}")
+        self.tokens = max(0, self.tokens + tokens_to_remove)
+
+    def reorder_cache(self, beam_idx: Any) -> None:
+        """Sequence b goes on as beam_idx[b] did. The table stays, whose pages lie sequence by sequence: what moves is
+        what they hold."""
+        if self.tokens:
+            self.keys, self.values = (self._of_sequences(x, beam_idx) for x in (self.keys, self.values))
+
+    def _of_sequences(self, pages: Any, order: Any) -> Any:
+        whole = pages.unflatten(0, self.cache.table.shape)
+        return whole.index_select(0, order.to(pages.device)).flatten(0, 1)
+
 
 class PagedCache(Cache):
     """Keys and values of ``batch`` sequences of at most ``tokens`` tokens, in pages of ``page``; for models whose
@@ -97,6 +115,9 @@ class PagedCache(Cache):
         layer = self.layers[module.layer_idx]
         if layer is not self.latest:
             raise ValueError("expected past_key_values to be the PagedCache that was made last, but got another one")
+        refuse(more, "position_bias")
+        if not _is_causal(module, more.get("is_causal")):
+            raise ValueError("expected attention in causal order, as decoding has it, but got is_causal=False")
         if dropout:
             raise ValueError(f"expected no dropout while generating, but got {dropout}")
         _check_mask(attention_mask)
@@ -109,6 +130,10 @@ class PagedCache(Cache):
             scale=scaling, score_mod=cap, sink=None if s_aux is None else s_aux.float(),
         )  # fmt: skip
         return out.transpose(1, 2).contiguous(), None
+
+
+def _is_causal(module: Any, given: bool | None) -> bool:
+    return bool(getattr(module, "is_causal", True) if given is None else given)
 
 
 def _check_mask(given: Any) -> None:
