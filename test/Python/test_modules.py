@@ -141,6 +141,15 @@ def test_modes(sample, generator):
         assert_equal(recomputed, expected)
 
 
+def test_meta(sample, generator):
+    """Shapes without memory, of gradients too."""
+    module = sample.module().to("meta")
+    found = gradients(module, drawn(sample, generator).to("meta"), drawn(sample, generator).to("meta"))
+    assert found["out"].shape == (2, sample.tokens, sample.dim)
+    assert all(each.is_meta and each.shape == module.get_parameter(name).shape for name, each in found.items()
+               if name not in ("out", "x"))  # fmt: skip
+
+
 def test_some_parameters_frozen(sample, generator):
     module = sample.module()
     x, d_out = drawn(sample, generator), drawn(sample, generator)

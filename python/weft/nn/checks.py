@@ -90,7 +90,7 @@ def tensor(module: str, name: str, x: Any, shape: str, sizes: tuple[int | None, 
         raise ValueError(f"{module}: expected '{name}' to be a tensor with strides, but got {given}")
     if x.device != like.device:
         raise ValueError(f"{module}: expected '{name}' on {like.device} as the parameters are, but got {x.device}")
-    if torch.is_autocast_enabled(x.device.type):
+    if _autocasts(x.device.type):
         if x.dtype not in _TYPES:
             raise TypeError(f"{module}: expected '{name}' of float32, bfloat16 or float16, but got {_name(x.dtype)}")
         return
@@ -141,10 +141,15 @@ def cast(*operands: Any) -> tuple[Any, ...]:
     under it floating ones are of its type. Without it, and for None, they stay as they are."""
     first = next(operand for operand in operands if operand is not None)
     kind = first.device.type
-    if not torch.is_autocast_enabled(kind):
+    if not _autocasts(kind):
         return operands
     wanted = torch.get_autocast_dtype(kind)
     return tuple(x.to(wanted) if x is not None and x.is_floating_point() else x for x in operands)
+
+
+def _autocasts(kind: str) -> bool:
+    """Whether torch.autocast is on for a kind of device; some, such as "meta", have none, and raise when asked."""
+    return torch.amp.is_autocast_available(kind) and torch.is_autocast_enabled(kind)
 
 
 def _name(dtype: torch.dtype | torch.layout) -> str:
