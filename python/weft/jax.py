@@ -143,6 +143,8 @@ def _applied(name: str, libraries: _Libraries, arrays: Sequence[Any]) -> tuple[A
         return _run(name, "", libraries, inputs)
 
     def forward(*inputs: Any) -> tuple[Any, Any]:
+        if not any(map(_differentiable, libraries("simulator", False).program(name).outputs)):
+            return _run(name, "", libraries, inputs), (inputs, None)  # there is no backward
         plain, first, last = _parts(name, libraries)
         results = _run(name, ".forward", libraries, inputs)
         count = len(plain.outputs)
@@ -151,6 +153,8 @@ def _applied(name: str, libraries: _Libraries, arrays: Sequence[Any]) -> tuple[A
 
     def backward(kept: Any, gradients: Any) -> tuple[Any, ...]:
         inputs, saved = kept
+        if saved is None:
+            return tuple(_gradient(each, None) for each in inputs)
         plain, _, last = _parts(name, libraries)
         given = [g for g, each in zip(gradients, plain.outputs, strict=True) if _differentiable(each)]
         found = dict(zip(last.gradients_of, _run(name, ".backward", libraries, [*inputs, *saved, *given]), strict=True))

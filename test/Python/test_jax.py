@@ -165,6 +165,13 @@ import weft.jax
     assert "ModuleNotFoundError: weft.jax needs jax, which is not installed: pip install jax" in done.stderr
 
 
+def test_results_without_gradients(seed):
+    x, y = map(jnp.asarray, operands(seed, (3, 4), (3, 4)))
+    larger = weft.jax.wrap(lambda x, y: x > y)
+    found = jax.grad(lambda x: jnp.where(larger(x, y), x, 0.0).sum())(x)
+    assert (np.asarray(found) == np.asarray(x > y)).all()
+
+
 def test_half_precision_and_other_lengths(seed):
     wrapped = jax.jit(weft.jax.wrap(causal))
     for dtype, n, within in ((jnp.float16, 17, 4e-3), (jnp.bfloat16, 33, 3e-2)):

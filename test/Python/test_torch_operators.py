@@ -408,6 +408,72 @@ class _Library(torch.nn.Module):
         return self.program(q, k, v)
 
 
+def test_what_does_not_fit_a_library_is_told_without_data_too(library):
+    """On meta tensors and under vmap, as kernels tell it."""
+    f = library.differentiable("attention")
+    q, k, v = (each.detach().to("meta") for each in qkv(24))
+    with pytest.raises(ValueError, match=r"argument 'q': expected 4 axes, \[B, H, N, 16\], but got 3: \[2, 24, 16\]"):
+        f(q[0], k[0], v[0])
+    with pytest.raises(ValueError, match="argument 'k': expected size N = 24 on axis 2, but got 23"):
+        f(q, k[:, :, :23], v)
+    with pytest.raises(ValueError, match="argument 'v': expected elements of fp32, but got fp16"):
+        f(q, k, v.half())
+    with pytest.raises(ValueError, match="argument 'q': expected 4 axes"):
+        torch.vmap(f)(*qkv(24))
+
+
+# ---- Results that depend on no input that has gradients
+
+
+@weft.program
+def larger(x, y):
+    return x > y
+
+
+@weft.program
+def steps(x, count):
+    return weft.where(count > 1, 1.0, 0.0).to("fp32")
+
+
+TRANSFORMS = {
+    "plain": lambda f: f,
+    "grad": lambda f: lambda x, y: torch.func.vjp(lambda x: (x, f(x, y)), x, has_aux=True)[2],
+    "jvp": lambda f: lambda x, y: torch.func.jvp(lambda x: f(x, y), (x,), (x,))[0],
+    "vmap": lambda f: torch.vmap(f),
+    "vmap of grad": lambda f: torch.vmap(lambda x, y: torch.func.vjp(lambda x: (x, f(x, y)), x, has_aux=True)[2]),
+    "compile": lambda f: torch.compile(f, fullgraph=True, backend="aot_eager"),
+    "make_fx": lambda f: lambda x, y: make_fx(f)(x, y)(x, y),
+}
+
+
+@pytest.mark.parametrize("transform", TRANSFORMS)
+@pytest.mark.parametrize("program", [larger, steps], ids=["truths", "of integers"])
+def test_results_without_gradients(program, transform):
+    """Of inputs that require gradients, or that a transform goes over."""
+    x, y = leaf(3, 4), (torch.arange(12, dtype=torch.int32).view(3, 4) if program is steps else torch.randn(3, 4))
+    expected = (y > 1).float() if program is steps else x > y
+    assert torch.equal(TRANSFORMS[transform](program)(x, y), expected)
+    found = program(x, y)
+    if program is steps:
+        (found.sum() + x.sum()).backward()
+        assert torch.equal(x.grad, torch.ones(3, 4))
+        assert torch.equal(torch.func.grad(lambda x: (steps(x, y) * x).sum())(x), expected)
+        return
+    assert not found.requires_grad and not torch.func.jvp(larger, (x, y), (x, y))[1].any()
+    with pytest.raises(weft.CompilationError, match="expected 'larger' to have a result of floats"):
+        larger.forward(x.detach(), y)
+
+
+def test_maps_over_integers_ask_for_no_gradients():
+    q, k, v = (each.detach() for each in qkv(9))
+    seeds = torch.randint(99, (3, 2), dtype=torch.int32)
+
+    def dropped(seed):
+        return attend(q, k, v, dropout_p=0.5, dropout_seed=seed)
+
+    assert torch.equal(torch.vmap(dropped)(seeds), torch.stack([dropped(each) for each in seeds]))
+
+
 # ---- opcheck
 
 

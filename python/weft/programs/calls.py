@@ -56,7 +56,7 @@ def ready(traced: Traced, arrays: Sequence[Any]) -> Callable[[Sequence[Any]], An
 def load(traced: Traced, arrays: Sequence[Any], device: Any) -> None:
     """Compile a program for a call's arrays, which need not have memory, and load its kernels on a device."""
     whole = [*arrays, *traced.captured]
-    wants = wants_gradients(whole)
+    wants = traced.differentiable and wants_gradients(whole)
     form = tuned(traced, whole, wants, target_of(device), form=compiled if wants else runnable)
     for part in (".forward", ".backward") if wants else ("",):
         form.program(part).prepare(device.name)
@@ -64,7 +64,7 @@ def load(traced: Traced, arrays: Sequence[Any], device: Any) -> None:
 
 def _computed(traced: Traced, arrays: Sequence[Any]) -> Callable[[Sequence[Any]], Sequence[Any]]:
     whole = [*arrays, *traced.captured]
-    wants = wants_gradients(whole)
+    wants = traced.differentiable and wants_gradients(whole)
     if seen_by_torch(whole):
         from . import recorded  # PyTorch is loaded already: its tensors are the arguments
 

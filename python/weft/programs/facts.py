@@ -104,8 +104,9 @@ def readable(arrays: Sequence[tuple[str, Any]], differentiable: bool = False) ->
 
 
 def wants_gradients(arrays: Sequence[Any]) -> bool:
-    """Whether a call on these arrays is to be differentiable."""
-    if not any(getattr(array, "requires_grad", False) for array in arrays) and not any(map(leveled, arrays)):
+    """Whether a call on these arrays is to be differentiable. A transform's integers ask for no gradients."""
+    asking = (getattr(x, "requires_grad", False) or (leveled(x) and x.is_floating_point()) for x in arrays)
+    if not any(asking):
         return False
     import torch
 

@@ -44,6 +44,11 @@ class Traced:
     general: bool = True  # it is for other arrays too: none was met on the way, and none looked into
     starts: tuple[tuple[int, str], ...] = ()  # inputs that say where packed sequences start, of how many tokens
 
+    @property
+    def differentiable(self) -> bool:
+        """Whether it has a backward: one of its results is of floats."""
+        return any(each.type.startswith(("fp", "bf")) for each in self.outputs)
+
     def aligned(self) -> Traced | None:
         """The same for inputs all of which are aligned; None where these are."""
         if all(each.aligned for each in self.inputs):

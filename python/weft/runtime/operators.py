@@ -27,7 +27,7 @@ from . import batching, flops, transforms
 from .elements import TORCH
 from .first_order import second_order
 from .plain import dual
-from .plans import bind, evaluate, saved_outputs
+from .plans import evaluate, fit, saved_outputs
 from .tangents import Linearise
 
 if TYPE_CHECKING:
@@ -101,7 +101,8 @@ class LinearisedOperator:
 
 @dataclass(frozen=True)
 class Operators:
-    """A program's operators, as torch.ops.weft has them; ``backward`` is None of one for inference."""
+    """A program's operators, as torch.ops.weft has them; ``backward`` is None of one for inference, and of one whose
+    results depend on no input that has gradients."""
 
     name: str
     called: str
@@ -127,7 +128,7 @@ class Operators:
 
     def run_backward(self, tensors: Sequence[Any]) -> tuple[Any, ...]:
         """What the backward operator gives of ``taken``."""
-        return _several(self.backward(*tensors))
+        return () if self.backward is None else _several(self.backward(*tensors))
 
     def plan(self, part: str) -> Mapping[str, Any]:
         """The plan of ".forward" or ".backward", or of the program itself where it has no backward, ""."""
@@ -209,10 +210,12 @@ def _define(called: str, name: str, plans: Plans, run: Runs, linearise: Linearis
         _refuse_gradients(operator, f"'{name}': {message}")
         return Operators(name, called, plans, operator, None, linearise)
     forward = _operator(called, name, plans.forward, *_of(run, ".forward"))
-    backward = _operator(f"{called}_backward", f"{name}.backward", plans.backward, *_of(run, ".backward"))
+    backward = None
+    if plans.backward["outputs"]:
+        backward = _operator(f"{called}_backward", f"{name}.backward", plans.backward, *_of(run, ".backward"))
+        _refuse_gradients(backward, second_order(name))
     made = Operators(name, called, plans, forward, backward, linearise)
     _differentiate(made)
-    _refuse_gradients(backward, second_order(name))
     return made
 
 
@@ -245,7 +248,7 @@ def _operator(
     kernel = _LIBRARY.kernels[called] = native.load("_runtime").OperatorKernel(compute)
 
     def promise(*tensors: Any) -> Any:
-        sizes = bind(plan, tensors)
+        sizes = fit(plan, tensors)
         made = [
             tensors[0].new_empty(
                 [evaluate(dim, sizes) for dim in each["dims"]], dtype=getattr(torch, TORCH[each["type"]])

@@ -8,6 +8,8 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from weft.runtime.elements import array_type, holds
+
 _MOST_BLOCKS = 65535  # along the last two axes of a grid
 
 _OPERATORS: dict[type, Callable[[int, int], int]] = {
@@ -50,9 +52,31 @@ def bind_shapes(plan: Mapping[str, Any], shapes: Sequence[Sequence[int]]) -> dic
     """``bind``, given the inputs' shapes."""
     sizes: dict[str, int] = {}
     for described, shape in zip(plan["inputs"], shapes, strict=False):
-        for dim, size in zip(described["dims"], shape, strict=True):
+        dims = described["dims"]
+        if len(dims) != len(shape):
+            raise ValueError(
+                f"argument '{described.get('name')}': expected {len(dims)} axes, [{', '.join(dims)}], but got "
+                f"{len(shape)}: {list(shape)}"
+            )
+        for dim, size in zip(dims, shape, strict=True):
             if dim.isidentifier():
                 sizes.setdefault(dim, size)
+    return sizes
+
+
+def fit(plan: Mapping[str, Any], tensors: Sequence[Any]) -> dict[str, int]:
+    """``bind`` of torch's tensors that have no memory, of which no kernel is told: ValueError for types and sizes that
+    are not the plan's. Sizes that are symbols of torch's are not asked."""
+    sizes = bind(plan, tensors)
+    for described, tensor in zip(plan["inputs"], tensors, strict=True):
+        label, given = f"argument '{described['name']}'", array_type(tensor.dtype)
+        if tensor.is_floating_point() and not holds(given, described["type"]):  # integers are converted
+            raise ValueError(f"{label}: expected elements of {described['type']}, but got {given}")
+        for axis, (dim, size) in enumerate(zip(described["dims"], tensor.shape, strict=True)):
+            wanted = evaluate(dim, sizes)
+            if type(wanted) is type(size) is int and wanted != size:
+                named = dim if dim == str(wanted) else f"{dim} = {wanted}"
+                raise ValueError(f"{label}: expected size {named} on axis {axis}, but got {size}")
     return sizes
 
 

@@ -44,11 +44,15 @@ class _Forward(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *given: Any) -> tuple[Any, ...]:
+        if ctx.operators.backward is None:
+            return (None,) * (1 + len(ctx.operators.plans.forward["inputs"]))
         taken = ctx.operators.taken(ctx.saved_tensors, _whole(given, ctx.given))
         return (None, *ctx.operators.by_input(_Backward.apply(ctx.operators, *taken)))
 
     @staticmethod
     def jvp(ctx: Any, _: Any, *given: Any) -> tuple[Any, ...]:
+        if not ctx.operators.plans.differentiable:
+            return (None,) * len(ctx.given)
         return tuple(pushed(ctx.operators, _first(ctx.operators), ctx.saved_tensors, given)[1])
 
     @staticmethod
@@ -168,6 +172,8 @@ def pushed(
 def _pulled(ctx: Any, given: Sequence[Any]) -> list[Any]:
     """The gradients of a program's inputs and of their tangents, of whose results and tangents ``given`` has those."""
     operators, inputs = ctx.operators, len(ctx.operators.plans.forward["inputs"])
+    if operators.backward is None:
+        return [None] * (inputs + len(ctx.numbers))
     kept = inputs + len(ctx.numbers)
     tensors, tangents, saved = (ctx.saved_tensors[a:b] for a, b in ((0, inputs), (inputs, kept), (kept, None)))
     count = len(operators.plans.saved)
@@ -236,7 +242,7 @@ def forward(operators: Operators, tensors: Sequence[Any]) -> tuple[Any, ...]:
     """
     found: tuple[Any, ...]
     duals = [forward_ad.unpack_dual(each) for each in tensors] if _pushes() else []
-    if any(each.tangent is not None for each in duals):
+    if operators.plans.differentiable and any(each.tangent is not None for each in duals):
         found, changes = pushed(operators, _first(operators), *zip(*duals, strict=True))
         return tuple(
             each if change is None else forward_ad.make_dual(each, change)
@@ -248,7 +254,7 @@ def forward(operators: Operators, tensors: Sequence[Any]) -> tuple[Any, ...]:
 
 def _first(operators: Operators) -> str:
     """The part that gives the results."""
-    return "" if operators.backward is None else ".forward"
+    return "" if operators.plans.backward is None else ".forward"
 
 
 def _pushes() -> bool:
