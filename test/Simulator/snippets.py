@@ -7,7 +7,7 @@ HEADER = ".version 8.0\n.target sm_80\n.address_size 64\n"
 
 REGISTERS = """
   .reg .pred %p<8>;
-  .reg .b16 %h<8>;
+  .reg .b16 %h<12>;
   .reg .b32 %r<40>;
   .reg .b64 %d<20>;
   .reg .f32 %f<20>;

@@ -201,3 +201,115 @@ def test_mixed_precision(text, narrow):
     np.testing.assert_allclose(x[:, 0].copy().view(np.float32), expected, rtol=1.2e-7 if "fma" in text else 0, atol=0)
     if find_tool("ptxas"):
         assemble(ptx, "sm_120")
+
+
+def hopper(body: str) -> str:
+    return kernel(body).replace(".version 8.0", ".version 8.4").replace("sm_80", "sm_90a")
+
+
+#: Type, elements that the type's registers hold, and the lengths of its vectors.
+VECTORS = {
+    "f32": (1, (2, 4)),
+    "f16": (1, (2, 4, 8)),
+    "bf16": (1, (2, 4, 8)),
+    "f16x2": (2, (2, 4)),
+    "bf16x2": (2, (2, 4)),
+}
+
+
+@pytest.mark.parametrize("operation", ["add", "min", "max"])
+@pytest.mark.parametrize(("kind", "length"), [(kind, n) for kind, (_, all) in VECTORS.items() for n in all])
+@pytest.mark.parametrize("spelling", ["{op}{noftz}.v{n}.{t}", "v{n}.{t}.{op}{noftz}"], ids=["ISA", "assembler"])
+def test_vector_atomics(operation, kind, length, spelling):
+    """atom and red of vectors of sm_90: every element changes for itself, and `atom` gives what was there."""
+    if kind == "f32" and operation != "add":
+        pytest.skip("vectors of f32 are only added")
+    random = np.random.default_rng(zlib.crc32(f"{operation} {kind} {length}".encode()))
+    count = length * VECTORS[kind][0]
+    numbers = random.integers(-8, 9, (2, 64, count)).astype(np.float32)  # sums are exact
+    letter = "f" if kind == "f32" else "r" if kind.endswith("x2") else "h"
+    names = [f"%{letter}{1 + i}" for i in range(length)]
+    registers = ", ".join(names)
+    bits = 16 if kind in ("f16", "bf16") else 32
+    load = "".join(f"ld.global.b{bits} {name}, [%d2+{bits // 8 * i}]; " for i, name in enumerate(names))
+    store = "".join(f"st.global.b{bits} [%d2+{bits // 8 * i}], {name}; " for i, name in enumerate(names))
+    modifiers = spelling.format(op=operation, noftz="" if kind == "f32" else ".noftz", n=length, t=kind)
+    stride = length * bits // 8
+    ptx = hopper(f"""
+      mad.wide.u32 %d2, %r0, {stride}, %d0;
+      {load}
+      and.b32 %r20, %r0, 3; mad.wide.u32 %d3, %r20, {stride}, %d0;
+      setp.lt.u32 %p1, %r0, 32;
+      @%p1 red.relaxed.gpu.global.{modifiers} [%d3+{64 * stride}], {{{registers}}};
+      @!%p1 atom.global.{modifiers} {{{registers}}}, [%d3+{64 * stride}], {{{registers}}};
+      @!%p1 bra E;
+      bra D;
+      E: {store}
+      D:""")
+
+    def stored(values: np.ndarray) -> np.ndarray:
+        if kind == "f32":
+            return values
+        return values.astype(np.float16) if kind.startswith("f16") else (values.view(np.uint32) >> 16).astype(np.uint16)
+
+    def read(values: np.ndarray) -> np.ndarray:
+        return bfloats(values) if kind.startswith("bf16") else values.astype(np.float32)
+
+    x = stored(np.concatenate([numbers[0], numbers[1, :4]]))
+    report = simulator.launch(ptx, "k", 1, 64, [x])
+    assert not report.findings
+    combined = {"add": np.sum, "min": np.min, "max": np.max}[operation]
+    seen = read(x)
+    for place in range(4):
+        rows = np.concatenate([numbers[1, place : place + 1], numbers[0, place::4]])
+        assert (seen[64 + place] == combined(rows, axis=0)).all()
+        # In order, a lane of the second warp sees what its predecessors left.
+        before = [combined(rows[: 1 + 8 + i], axis=0) for i in range(8)]
+        assert (seen[32 + place : 64 : 4] == before).all()
+    if operation == "add" and find_tool("ptxas"):
+        assemble(ptx, "sm_90a")
+
+
+def test_vector_atomics_are_refused_before_hopper_and_misaligned_found():
+    body = "red.global.add.v4.f32 [%d0+8], {%f1, %f2, %f3, %f4};"
+    with pytest.raises(simulator.SimulatorError, match=r"line 16.*'red.global.add.v4.f32' on 'sm_80'"):
+        simulator.launch(kernel(body), "k", 1, 1, [np.zeros(8, np.float32)])
+    report = simulator.launch(hopper(f"mov.f32 %f1, 0f00000000; {body}"), "k", 1, 1, [np.zeros(8, np.float32)])
+    assert report.findings[0].kind == "misaligned" and "no multiple of 16" in report.findings[0].message
+
+
+@pytest.mark.parametrize("seed", [0, 5])
+@pytest.mark.parametrize("space", ["global", "shared"])
+def test_atomics_on_128_bits(space, seed):
+    """A sum by compare-and-swaps of both halves, and an exchange; blocks of the grid run at the same time."""
+    place = "[%d0]" if space == "global" else "[s]"
+    ptx = hopper(f"""
+      .reg .b128 %q<4>; .shared .align 16 .b8 s[16];
+      mov.u64 %d8, 0; st.shared.u64 [s], %d8; st.shared.u64 [s+8], %d8;
+      bar.sync 0;
+      cvt.u64.u32 %d7, %r0;
+      mov.b128 %q1, {{%d8, %d8}};
+      L: mov.b128 {{%d4, %d5}}, %q1;
+      add.u64 %d4, %d4, %d7; sub.u64 %d5, %d5, %d7; mov.b128 %q2, {{%d4, %d5}};
+      mov.b128 %q3, %q1;
+      atom.{space}.cas.b128 %q1, {place}, %q3, %q2;
+      mov.b128 {{%d4, %d5}}, %q1; mov.b128 {{%d2, %d3}}, %q3;
+      setp.ne.u64 %p1, %d4, %d2; @%p1 bra L;
+      bar.sync 0;
+      setp.ne.u32 %p2, %r0, 0; @%p2 ret;
+      mov.b128 %q2, {{%d7, %d8}};
+      mov.u32 %r1, %ctaid.x; mad.wide.u32 %d6, %r1, 16, %d0;
+      atom.shared.exch.b128 %q1, [s], %q2; mov.b128 {{%d4, %d5}}, %q1;
+      st.global.v2.u64 [%d6+16], {{%d4, %d5}};""")
+    blocks = 3
+    x = np.zeros((1 + blocks, 2), np.uint64)
+    report = simulator.launch(ptx, "k", blocks, 64, [x], seed=seed)
+    assert not report.findings, [str(each) for each in report.findings]
+    total = np.uint64(64 * 63 // 2)
+    expected = np.array([total, np.uint64(2**64 - int(total))])
+    if space == "global":
+        assert (x[0] == expected * np.uint64(blocks)).all() and (x[1:] == 0).all()
+    else:
+        assert (x[0] == 0).all() and (x[1:] == expected).all()
+    if find_tool("ptxas"):
+        assemble(ptx, "sm_90a")
