@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-FAMILIES = ("rows", "norms", "matmul", "quantised", "attention", "linear", "indexed", "installed")
+FAMILIES = ("rows", "norms", "matmul", "quantised", "attention", "linear", "indexed", "irregular", "installed")
 
 
 @dataclass

@@ -31,6 +31,11 @@ MOST = {
     "cumulative sums of rows f32": (0.72, None),
     "transpose f16": (0.83, None),
     "gather within rows f32": (0.48, None),
+    "rotary embedding of pairs, loaded twice, f16": (0.86, None),
+    "sums of sorted segments f32": (0.92, None),
+    "selective state space, step by step, f16": (0.91, None),
+    "products of rows with rows, unaligned, bf16": (0.92, 0.84),
+    "norms of heads by 64-bit strides f16": (1.0, None),
 }
 
 

@@ -134,7 +134,7 @@ def TileInlineLoops : Pass<"tile-inline-loops", "::mlir::func::FuncOp"> {
 def TileUnrollLoops : Pass<"tile-unroll-loops", "::mlir::func::FuncOp"> {
   let summary = "put all iterations of a loop that has few and short ones in its place";
   let description = [{
-    A loop whose bounds and step are constants, and whose iterations come to some 300 instructions of a thread together, becomes these iterations, one after
+    A loop whose bounds and step are constants, and whose iterations come to some 600 instructions of a thread together, becomes these iterations, one after
     another; loops inside of others come first. What depends on the loop's number alone is a constant then, as are the rows and columns of a stencil, and
     loads of several iterations are in flight together. Loops that hold products, reductions, scans or other loops stay, and those of which who wrote the
     kernel said how they are to run (`tile.num_stages`, `tile.warp_specialize`).

@@ -25,9 +25,9 @@ using namespace weft::tile;
 
 namespace {
 
-/// Instructions that the iterations of a loop may come to together, as LLVM has it for loops that it unrolls whole
-/// (`-unroll-threshold`), and a thread's registers for what they load.
-constexpr int64_t mostInstructions = 300;
+/// Instructions that the iterations of a loop may come to together: twice what LLVM has for loops that it unrolls whole
+/// (`-unroll-threshold` at -O3), as constants have not been folded here.
+constexpr int64_t mostInstructions = 600;
 
 /// Elements of a value that one of so many threads holds.
 int64_t elementsOf(Type type, int64_t threads) {

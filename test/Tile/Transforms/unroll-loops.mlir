@@ -27,14 +27,14 @@ func.func @stencil(%x: tensor<128xi32>) -> tensor<128xi32> {
 
 // -----
 
-// Eight warps hold 16 elements of 4,096 each: 16 iterations of 16 would be 256 instructions, and four warps' 512.
+// Eight warps hold 16 elements of 4,096 each: 32 iterations are 512 instructions, and 1,024 on four warps.
 // CHECK-LABEL: func.func @eight
 // CHECK-NOT:     scf.for
 func.func @eight(%x: tensor<4096xf32>) -> tensor<4096xf32> attributes {tile.schedule = #tile.schedule<warps = 8, stages = 3>} {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
-  %c16 = arith.constant 16 : i32
-  %r = scf.for %i = %c0 to %c16 step %c1 iter_args(%sum = %x) -> (tensor<4096xf32>) : i32 {
+  %c32 = arith.constant 32 : i32
+  %r = scf.for %i = %c0 to %c32 step %c1 iter_args(%sum = %x) -> (tensor<4096xf32>) : i32 {
     %next = arith.addf %sum, %x : tensor<4096xf32>
     scf.yield %next : tensor<4096xf32>
   }
@@ -48,8 +48,8 @@ func.func @eight(%x: tensor<4096xf32>) -> tensor<4096xf32> attributes {tile.sche
 func.func @four(%x: tensor<4096xf32>) -> tensor<4096xf32> {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
-  %c16 = arith.constant 16 : i32
-  %r = scf.for %i = %c0 to %c16 step %c1 iter_args(%sum = %x) -> (tensor<4096xf32>) : i32 {
+  %c32 = arith.constant 32 : i32
+  %r = scf.for %i = %c0 to %c32 step %c1 iter_args(%sum = %x) -> (tensor<4096xf32>) : i32 {
     %next = arith.addf %sum, %x : tensor<4096xf32>
     scf.yield %next : tensor<4096xf32>
   }
