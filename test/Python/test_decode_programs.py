@@ -276,6 +276,41 @@ def test_append_refuses(change, message):
         append(**{**given, "seqused_k": torch.tensor([9], dtype=torch.int32), "rope_base": 100.0, **change})
 
 
+def test_append_is_seen_by_autograd(seed):
+    """A backward that kept the cache as it was refuses to go on, as after torch's own writes in place."""
+    generator = torch.Generator().manual_seed(seed)
+    q, k, v = drawn(generator, dtype=torch.float32)
+    new = torch.randn(3, 2, 1, 64, generator=generator)
+    out = decode(q.requires_grad_(), k, v, seqused_k=LENGTHS)
+    append(k, v, new, new, seqused_k=LENGTHS)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        out.sum().backward()
+    with torch.inference_mode():
+        kept = k.clone(), v.clone()
+        append(*kept, new, new, seqused_k=LENGTHS)
+    assert torch.equal(kept[0], k)
+
+
+def test_what_writes_is_between_graphs(seed):
+    """torch.compile breaks its graph around it, and says why where it may not."""
+    generator = torch.Generator().manual_seed(seed)
+    q, k, v = drawn(generator)
+    new = torch.randn(3, 2, 1, 64, generator=generator).half()
+
+    def step(q, k, v):
+        append(k, v, new * 2, new, seqused_k=LENGTHS)
+        return decode(q * 2, k, v, seqused_k=LENGTHS, k_new=new, v_new=new) + k.sum()
+
+    held = k.clone(), v.clone()
+    expected = step(q, *held)
+    torch._dynamo.reset()
+    assert torch.equal(torch.compile(step, backend="eager")(q, k, v), expected)
+    assert torch.equal(k, held[0]) and torch.equal(v, held[1])
+    torch._dynamo.reset()
+    with pytest.raises(torch._dynamo.exc.Unsupported, match="writes into its arguments in place"):
+        torch.compile(step, backend="eager", fullgraph=True)(q, k, v)
+
+
 def test_decode_writes_first(seed):
     generator = torch.Generator().manual_seed(seed)
     q, k, v = drawn(generator)

@@ -136,6 +136,21 @@ def test_folds_operands_of_one_batch(runs):
     assert len(runs) == 1
 
 
+def test_maps_what_has_no_gradients():
+    """Pages and 8-bit floats, which no gradients are asked of."""
+    pages = torch.randn(3, 6, 4, 2, 16)
+    table, lengths = torch.tensor([[0, 1], [2, 3]], dtype=torch.int32), torch.tensor([7, 8], dtype=torch.int32)
+    q = torch.randn(2, 4, 1, 16)
+
+    def over(pages):
+        return weft.attention.decode(q, pages, pages, block_table=table, seqused_k=lengths)
+
+    assert torch.equal(torch.vmap(over)(pages), torch.stack([over(each) for each in pages]))
+    narrow = [torch.randn(3, 1, 2, 20, 32).to(torch.float8_e4m3fn) for _ in "qkv"]
+    found = torch.vmap(lambda q, k, v: weft.attention.attend(q, k, v))(*narrow)
+    assert torch.equal(found, torch.stack([weft.attention.attend(*each) for each in zip(*narrow, strict=True)]))
+
+
 def test_folds_functions_and_libraries(runs, tmp_path):
     q, k, v = (torch.randn(COUNT, *each.shape) for each in qkv(n=16))
     f = functools.partial(attend, pattern=weft.causal())

@@ -11,6 +11,7 @@ from weft.attention import checks
 from weft.compiler.jit import jit
 from weft.integers import next_power_of_2
 from weft.programs import static
+from weft.programs.eager import apart
 
 
 @jit
@@ -52,6 +53,7 @@ def _append(
     wl.store(target + channel, x.to(cache.dtype.element_ty), mask=(channel < D) & exists)
 
 
+@apart
 def append(
     k_cache: Any,
     v_cache: Any,
@@ -103,6 +105,15 @@ def append(
             D=size, CHANNELS=next_power_of_2(size), BY_SLOT=slot_mapping is not None, PAGED=paged,
             TURNED=base is not None, SCALED=scale is not None, num_warps=1,
         )  # fmt: skip
+        _changed(cache)
+
+
+def _changed(x: Any) -> None:
+    """Tell torch that a tensor has other numbers now, so that a backward which kept it refuses to go on."""
+    from torch.autograd.graph import increment_version
+
+    if not x.is_inference():
+        increment_version(x)
 
 
 def _rows(x: Any) -> Any:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -21,7 +22,7 @@ from weft.programs.sizes import unify
 from weft.programs.tensors import Tensor, described, four_axes
 
 
-@whole
+@functools.partial(whole, writes="k_new")
 def decode(
     q: Any,
     k_cache: Any,

@@ -220,4 +220,10 @@ def call(function: Callable[..., Any], args: tuple[Any, ...], keywords: dict[str
     return torch.compiler.disable(function)(*args, **keywords)  # after a graph break: Dynamo is not to come back
 
 
+@torch.compiler.disable(reason="a kernel of Weft writes into its arguments in place")
+def outside(function: Callable[..., Any], args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+    """``function(*args, **keywords)``, between two graphs."""
+    return function(*args, **keywords)
+
+
 entrance(call, _Values)

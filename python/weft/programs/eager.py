@@ -36,8 +36,9 @@ def operation(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def whole(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Mark a function that checks its arguments and calls programs: torch.compile takes it as one call."""
+def whole(function: Callable[..., Any], writes: str = "") -> Callable[..., Any]:
+    """Mark a function that checks its arguments and calls programs: torch.compile takes it as one call, but where the
+    keyword ``writes`` is given, with which it is ``apart``."""
     signature = inspect.signature(function)
 
     @functools.wraps(function)
@@ -45,11 +46,28 @@ def whole(function: Callable[..., Any]) -> Callable[..., Any]:
         if compiling():
             from . import dynamo
 
+            if writes and keywords.get(writes) is not None:
+                return dynamo.outside(call, args, keywords)
             return dynamo.call(call, args, keywords)
         found: list[tuple[str, Any]] = []
         flatten((args, keywords), "", found)
         if any(promised(array) for _, array in found):
             _named(signature, args, keywords)
+        return function(*args, **keywords)
+
+    return call
+
+
+def apart(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Mark a function that changes its arguments in place by a kernel, which no graph of torch.compile has: it runs
+    between two graphs."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **keywords: Any) -> Any:
+        if compiling():
+            from . import dynamo
+
+            return dynamo.outside(function, args, keywords)
         return function(*args, **keywords)
 
     return call

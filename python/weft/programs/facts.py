@@ -13,7 +13,7 @@ from ..compiler.diagnostics import CompilationError
 from ..compiler.specialise import array_type
 from ..language.types import dtype
 from ..runtime.exchange import is_foreign
-from ..runtime.plain import described, dual, leveled, negated, objection, promised
+from ..runtime.plain import described, differentiated, dual, negated, objection, promised
 from .dtypes import NAMES, dtype_of
 from .overloads import Overloads
 
@@ -105,7 +105,7 @@ def readable(arrays: Sequence[tuple[str, Any]], differentiable: bool = False) ->
 
 def wants_gradients(arrays: Sequence[Any]) -> bool:
     """Whether a call on these arrays is to be differentiable. A transform's integers ask for no gradients."""
-    asking = (getattr(x, "requires_grad", False) or (leveled(x) and x.is_floating_point()) for x in arrays)
+    asking = (getattr(x, "requires_grad", False) or (differentiated(x) and x.is_floating_point()) for x in arrays)
     if not any(asking):
         return False
     import torch

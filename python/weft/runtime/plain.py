@@ -73,6 +73,21 @@ def leveled(array: Any) -> bool:
     return isinstance(array, torch.Tensor) and torch._C._functorch.is_functorch_wrapped_tensor(array)
 
 
+def differentiated(array: Any) -> bool:
+    """Whether an array is a tensor of a transform of torch.func that differentiates what is computed of it, or a batch
+    of torch.vmap's of what has gradients or a tangent."""
+    if not leveled(array):
+        return False
+    import torch
+
+    functorch = torch._C._functorch
+    while functorch.is_functorch_wrapped_tensor(array):
+        if not functorch.is_batchedtensor(array):
+            return True
+        array = functorch.get_unwrapped(array)
+    return bool(array.requires_grad) or dual(array)
+
+
 def observed() -> bool:
     """Whether something follows torch's operations around a call: a transform of torch.func, or a mode that records,
     counts or keeps what they give."""
