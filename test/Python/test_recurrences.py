@@ -205,6 +205,34 @@ def test_token_by_token_is_the_whole(kind, seed):
 
 
 @weft.program
+def states_alone(q, k, v, w, beta):
+    rule = weft.delta_rule(q, k, beta)
+    return rule @ v, rule.final_state(w), weft.linear_attention(q, k).final_state(w)
+
+
+def test_states_of_values_that_nothing_else_takes(seed):
+    """They tell the values' channels by themselves, also beside the product with others."""
+    make = functools.partial(inputs, tokens=70, keys=16, values=8, beta=True)
+    q, k, v, beta = drawn(make, torch.float32, torch.Generator().manual_seed(seed)).values()
+    tensors = [q, k, v, draw(seed, 1, 1, 70, 24), beta]
+    mine, exact = ([t.detach().to(dtype).requires_grad_() for t in tensors] for dtype in (torch.float32, torch.float64))
+    with poisoned():
+        found = states_alone(*mine)
+    q, k, v, w, beta = exact
+    known = (recurrences.recurrence(q, k, v, None, beta)[0], recurrences.recurrence(q, k, w, None, beta)[1],
+             recurrences.recurrence(q, k, w)[1])  # fmt: skip
+    for one, other in zip(found, known, strict=True):
+        assert (one - other).abs().max() < 2e-5
+    for result in range(3):
+        with poisoned():
+            got = torch.autograd.grad(found[result].square().sum(), mine, allow_unused=True, retain_graph=True)
+        wanted = torch.autograd.grad(known[result].square().sum(), exact, allow_unused=True, retain_graph=True)
+        for a, b in zip(got, wanted, strict=True):
+            zero = torch.zeros(())
+            assert ((zero if a is None else a) - (zero if b is None else b)).abs().max() < 2e-4
+
+
+@weft.program
 def packed(q, k, v, beta, log_decay, state, cu_seqlens):
     rule = weft.delta_rule(q, k, beta, log_decay, initial_state=state, cu_seqlens=cu_seqlens)
     return rule @ v, rule.final_state(v)
