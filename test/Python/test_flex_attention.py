@@ -360,6 +360,14 @@ def refused(*words, **given):
         assert word in said, said
 
 
+@pytest.mark.parametrize("size", [1, 7])
+def test_head_sizes_may_be_any(size, seed):
+    q, k, v = (torch.randn(1, 2, 33, size, generator=torch.Generator().manual_seed(seed + i)) for i in range(3))
+    found = weft.flex_attention(q, k, v)
+    expected = (q.double() @ k.double().mT / math.sqrt(size)).softmax(-1) @ v.double()
+    assert (found - expected).abs().max() < 2e-6
+
+
 def test_refusals():
     four, table = torch.zeros(1, 4, 16, D), torch.zeros(3)
     refused("as many heads", "enable_gqa=True", query=four)

@@ -243,3 +243,17 @@ def test_arguments_that_programs_do_not_take():
 def test_operations_outside_of_programs_ask_for_one():
     with pytest.raises(weft.CompilationError, match="expected queries or keys to be a tensor"):
         weft.rope(3)
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (lambda x: weft.rope(x, base=0.0), "expected 'base' to be positive, but got 0.0"),
+        (lambda x: weft.rope(x, base=-1.0), "expected 'base' to be positive, but got -1.0"),
+        (lambda x: weft.rms_norm(x, None, eps=-1e-6), "expected 'eps' to be at least 0, but got -1e-06"),
+        (lambda x: weft.sum(x, (1, -3)), r"expected different axes, but got \(1, -3\)"),
+    ],
+)
+def test_numbers_that_would_give_nan_and_axes_twice(function, message):
+    with pytest.raises(weft.CompilationError, match=message):
+        function(half(1, 1, 4, 32))

@@ -45,8 +45,11 @@ def rope(
     axial = form == "axial" or (form is None and grid is not None)
     if axial and grid is None:
         raise places.error("expected grid=(h, w) and window=(rows, columns) for form='axial'")
+    base = static.real("base", base)
+    if base <= 0:
+        raise places.error(f"expected 'base' to be positive, but got {base}")
     attributes: dict[str, Any] = {
-        "base": real_text(static.real("base", base), "f64"),
+        "base": real_text(base, "f64"),
         "form": f"#attn<rope {'axial' if axial else 'line'}>",
     }
     if sizes is not None:
@@ -98,7 +101,10 @@ def rms_norm(x: Any, gain: Any = None, eps: float = 1e-6) -> Any:
             unify(x.sizes[1], gain.sizes[0])
             unify(x.sizes[3], gain.sizes[1])
         operands.append(gain.value)
-    attributes: dict[str, Any] = {"eps": real_text(static.real("eps", eps), "f64")}
+    eps = static.real("eps", eps)
+    if eps < 0:
+        raise places.error(f"expected 'eps' to be at least 0, but got {eps}")
+    attributes: dict[str, Any] = {"eps": real_text(eps, "f64")}
     return Tensor(graph.tracing().one("attn.rms_norm", operands, x.type, attributes))
 
 
@@ -109,7 +115,9 @@ def sum(x: Any, axis: int | Sequence[int] | None = None, keepdims: bool = False)
         raise places.error(f"expected a tensor to sum, but got '{type(x).__name__}'")
     given = range(x.ndim) if axis is None else axis if isinstance(axis, Sequence) else [axis]
     keepdims = static.truth("keepdims", keepdims)
-    axes = sorted({a + x.ndim if a < 0 else a for a in (static.integer("axis", a) for a in given)})
+    axes = sorted(a + x.ndim if a < 0 else a for a in (static.integer("axis", a) for a in given))
+    if len(set(axes)) < len(axes):
+        raise places.error(f"expected different axes, but got {axis!r}")
     if axes and not 0 <= axes[0] <= axes[-1] < x.ndim:
         raise places.error(f"expected axes of a tensor of {x.ndim}, but got {axis!r}")
     if keepdims:
