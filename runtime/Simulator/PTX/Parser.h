@@ -19,7 +19,7 @@ struct Scope {
   int32_t parent = -1;
   std::unordered_map<std::string_view, uint32_t> registers;
   struct Range {
-    uint32_t first, count;
+    uint32_t first, count, length; ///< the elements of each, which are registers
   };
   std::unordered_map<std::string_view, Range> ranges;
   std::unordered_map<std::string_view, uint32_t> variables;
@@ -81,7 +81,8 @@ private:
   bool resolve(std::string_view name, Operand &operand) const;
   void resolveLabels(Function &function);
   void resolveLabels(Operand &operand, int32_t scope);
-  void addRegister(Function &function, const Token &name, Type type);
+  void addRegisters(Function &function, const Token &name, const Variable &head, uint64_t count, bool ranged);
+  Operand vectorRegister(Operand operand);
 
   std::vector<Token> tokens_;
   size_t at_ = 0;
@@ -91,6 +92,7 @@ private:
   int32_t scope_ = -1;
   std::vector<int32_t> instructionScopes_;
   SourceLine source_;
+  std::unordered_map<uint32_t, uint32_t> vectorLengths_; ///< by the first element's register
 };
 
 } // namespace weft::simulator::ptx

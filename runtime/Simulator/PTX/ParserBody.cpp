@@ -10,12 +10,22 @@ namespace {
 constexpr uint32_t maximumRegisters = 1u << 20;
 constexpr int maximumDepth = 16;
 
+/// The element that `.x` or `.r` of a vector register names, or -1.
+int elementNamed(std::string_view component) {
+  static constexpr std::string_view positions = "xyzw", colours = "rgba";
+  if (component.size() != 1)
+    return -1;
+  const size_t at = std::min(positions.find(component[0]), colours.find(component[0]));
+  return at == std::string_view::npos ? -1 : int(at);
+}
+
 } // namespace
 
 void Parser::body(Function &function) {
   scopes_.clear();
   instructionScopes_.clear();
   source_ = {};
+  vectorLengths_.clear();
   scopes_.push_back({});
   scope_ = 0;
   for (uint32_t i = 0; i < function.variables.size(); ++i)
@@ -72,31 +82,38 @@ void Parser::bodyDirective(Function &function, const Token &directive) {
   fail(directive, format("expected a statement, but got '{}'", directive.text.substr(0, 60)));
 }
 
-void Parser::addRegister(Function &function, const Token &name, Type type) {
-  if (function.registers.size() >= maximumRegisters)
-    fail(name, format("expected at most {} registers", maximumRegisters));
-  scopes_[size_t(scope_)].registers[name.text] = uint32_t(function.registers.size());
-  function.registers.push_back({name.text, -1, type});
+void Parser::addRegisters(Function &function, const Token &name, const Variable &head, uint64_t count, bool ranged) {
+  const uint64_t length = head.count; // of a vector register: its elements follow each other
+  if (count > maximumRegisters || function.registers.size() + count * length > maximumRegisters)
+    fail(name, format("expected at most {} registers, but got {}", maximumRegisters, count * length));
+  for (uint64_t i = 0; i < count; ++i) {
+    if (length > 1)
+      vectorLengths_[uint32_t(function.registers.size())] = uint32_t(length);
+    function.registers.insert(function.registers.end(), length, {name.text, ranged ? int32_t(i) : -1, head.type});
+  }
 }
 
+/// Vector registers are of 2 or 4 elements and 128 bits at most (PTX ISA 5.4.2).
 void Parser::registerDeclaration(Function &function) {
-  Variable head = variableHead(Space::Reg);
-  if (head.count > 1)
-    fail(peek(), "vector registers are not supported by the simulator");
+  const Token first = peek();
+  const Variable head = variableHead(Space::Reg);
+  if (head.count > 1 && (head.count > 4 || head.type == Type::Pred || head.count * typeBits(head.type) > 128))
+    fail(first, format("expected a vector register of 2 or 4 elements and at most 128 bits, but got .v{} of .{}",
+                       head.count, typeName(head.type)));
   do {
     const Token name = peek();
     expectWord("a register's name");
+    Scope &scope = scopes_[size_t(scope_)];
+    const auto at = uint32_t(function.registers.size());
     if (!accept('<')) {
-      addRegister(function, name, head.type);
+      addRegisters(function, name, head, 1, false);
+      scope.registers[name.text] = at;
       continue;
     }
     uint64_t count = expectInteger("a number of registers");
     expect('>');
-    if (count > maximumRegisters || function.registers.size() + count > maximumRegisters)
-      fail(name, format("expected at most {} registers, but got {}", maximumRegisters, count));
-    scopes_[size_t(scope_)].ranges[name.text] = {uint32_t(function.registers.size()), uint32_t(count)};
-    for (uint64_t i = 0; i < count; ++i)
-      function.registers.push_back({name.text, int32_t(i), head.type});
+    addRegisters(function, name, head, count, true);
+    scope.ranges[name.text] = {at, uint32_t(count), uint32_t(head.count)};
   } while (accept(','));
   expect(';');
 }
@@ -257,6 +274,8 @@ Operand Parser::primary() {
   if (first.text == "_")
     return result;
   bool known = resolve(first.text, result);
+  if (known && result.kind == OperandKind::Register && vectorLengths_.contains(result.index))
+    return vectorRegister(result);
   if (known && result.kind == OperandKind::Register && peek().kind == TokenKind::DotWord)
     result.component = next().text.substr(1);
   if (!known && first.text[0] == '%') {
@@ -275,6 +294,27 @@ Operand Parser::primary() {
     result.offset = int64_t(minus ? uint64_t(result.offset) - offset : uint64_t(result.offset) + offset);
   }
   return result;
+}
+
+/// A vector register: the element that a component names, or all, as if they stood in braces (PTX ISA 6.4.3).
+Operand Parser::vectorRegister(Operand operand) {
+  const uint32_t length = vectorLengths_.at(operand.index);
+  if (peek().kind == TokenKind::DotWord) {
+    const Token component = next();
+    const int element = elementNamed(component.text.substr(1));
+    if (element < 0 || uint32_t(element) >= length)
+      fail(component,
+           format("expected an element of a vector of {}, such as '.x', but got '{}'", length, component.text));
+    operand.index += uint32_t(element);
+    return operand;
+  }
+  Operand all;
+  all.kind = OperandKind::Vector;
+  all.at = operand.at;
+  all.text = operand.text;
+  for (uint32_t i = 0; i < length; ++i, ++operand.index)
+    all.elements.push_back(operand);
+  return all;
 }
 
 bool Parser::resolve(std::string_view name, Operand &operand) const {
@@ -303,7 +343,7 @@ bool Parser::resolve(std::string_view name, Operand &operand) const {
       auto [stop, code] = std::from_chars(number.data(), number.data() + number.size(), value);
       if (code == std::errc() && value < range->second.count) {
         operand.kind = OperandKind::Register;
-        operand.index = range->second.first + uint32_t(value);
+        operand.index = range->second.first + uint32_t(value) * range->second.length;
         return true;
       }
     }

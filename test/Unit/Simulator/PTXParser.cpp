@@ -77,6 +77,26 @@ TEST(Parser, ReadsOperands) {
   EXPECT_EQ(body[5].operands[2].bits, 19u);
 }
 
+TEST(Parser, ReadsVectorRegisters) {
+  Module m = parse(R"(.entry k() { .reg .v4 .f32 a, b<3>; .reg .v2 .b64 c; .reg .b32 r;
+    mov.f32 a.z, b2.r;
+    st.global.v4.f32 [r], b1;
+    mov.b64 c.y, 1;
+    { .reg .b32 a; mov.b32 a, 2; }
+    })");
+  const Function &k = m.functions[0];
+  ASSERT_EQ(k.registers.size(), 4u + 3 * 4 + 2 + 1 + 1);
+  EXPECT_EQ(k.body[0].operands[0].index, 2u);
+  EXPECT_EQ(k.body[0].operands[1].index, 4u + 2 * 4);
+  const Operand &whole = k.body[1].operands[1];
+  ASSERT_EQ(whole.kind, OperandKind::Vector);
+  ASSERT_EQ(whole.elements.size(), 4u);
+  for (uint32_t i = 0; i < 4; ++i)
+    EXPECT_EQ(whole.elements[i].index, 4u + 4 + i);
+  EXPECT_EQ(k.body[2].operands[0].index, 4u + 3 * 4 + 1);
+  EXPECT_EQ(k.body[3].operands[0].kind, OperandKind::Register);
+}
+
 struct Refusal {
   const char *text, *message;
 };
@@ -92,6 +112,11 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(Refusal{".entry k( { }", "line 4, column 11: expected '.param', but got '{'"},
                     Refusal{".entry k() { add.s32 ", "but got the end of the text"},
                     Refusal{".entry k() { .reg .b32 %r<9999999999>; }", "expected at most 1048576 registers"},
+                    Refusal{".entry k() { .reg .v4 .b64 d; }", "at most 128 bits, but got .v4 of .b64"},
+                    Refusal{".entry k() { .reg .v2 .pred p; }", "a vector register of 2 or 4 elements"},
+                    Refusal{".entry k() { .reg .v4 .b32 %r<300000>; }", "expected at most 1048576 registers"},
+                    Refusal{".entry k() { .reg .v2 .b32 d; mov.b32 d.z, 0; }",
+                            "line 4, column 40: expected an element of a vector of 2, such as '.x', but got '.z'"},
                     Refusal{".entry k() { L: L: }", "the label 'L' is defined twice"},
                     Refusal{".entry k() { @x ret; }", "expected a predicate register as guard, but got 'x'"},
                     Refusal{".entry k() { } .entry k() { }", "'k' is defined twice"},
