@@ -233,6 +233,17 @@ def test_launches_of_clusters_that_are_refused():
             simulator.launch(text, "k", options.pop("grid"), 32, [x], **options)
 
 
+def test_mapa_of_ranks_beyond_the_cluster_that_nobody_uses():
+    """Every lane maps its own number, as CuTe's schedulers do, and the first ones use what they got."""
+    body = "mapa.shared::cluster.u32 %r21, s, %r0; setp.lt.u32 %p4, %r0, 2;\n" + SYNC
+    body += "@%p4 red.relaxed.cluster.shared::cluster.add.u32 [%r21], 1;\n" + SYNC
+    body += "ld.shared.u32 %r22, [%r1]; @%p0 st.global.u32 [%d9], %r22;"
+    out = np.zeros(128, np.uint32)
+    report = simulator.launch(kernel("@%p0 st.shared.u32 [%r1], 0;\n" + body), "k", 2, 64, [out])
+    assert not report.findings, [str(finding) for finding in report.findings]
+    assert out[0] == out[64] == 2
+
+
 def test_mapa_of_the_block_itself():
     body = "mapa.shared::cluster.u32 %r21, s, %r10; st.shared::cluster.u32 [%r21], 9; ld.shared.u32 %r22, [%r1];\n"
     body += (

@@ -57,7 +57,10 @@ PLANTS = [
     Plant("block that ends before a multicast to it", "exit-with-async", INIT + "mov.u16 %h1, 3;\n" + expect(256) + "@!%p5 bra E;\n" + MULTICAST + "\nE:\nWAIT\n" + SYNC, ("WAIT", wait()), seeds=(0,)),
     Plant("block that ends while its bytes are sent", "exit-with-async", OWN + FENCE + INIT + expect(256) + "@!%p5 bra N;\n" + COPY + "\nbra E;\nN:\n" + wait() + "E:\nLAST", ("LAST", SYNC), seeds=(0,), says="may still read"),
     # Addresses and masks that the cluster does not have.
-    Plant("rank out of the cluster", "out-of-bounds", SYNC + f"mapa.shared::cluster.u32 %r21, s, RANK; {BUG}\nst.shared::cluster.u32 [%r21], 1;\n" + SYNC, ("RANK", "%r10")),
+    Plant("rank out of the cluster", "out-of-bounds", SYNC + f"mapa.shared::cluster.u32 %r21, s, RANK; st.shared::cluster.u32 [%r21], 1; {BUG}\n" + SYNC, ("RANK", "%r10")),
+    Plant("arrival at a rank out of the cluster", "out-of-bounds", INIT + f"mapa.shared::cluster.u32 %r21, full, RANK; @%p0 mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r21]; {BUG}\n" + SYNC, ("RANK", "%r10")),
+    Plant("bytes sent to a rank out of the cluster", "out-of-bounds", INIT + expect(256) + f"mov.u32 %r22, RANK; mapa.shared::cluster.u32 %r20, s, %r22; add.u32 %r20, %r20, %r18; mapa.shared::cluster.u32 %r13, full, %r22; {SEND} {BUG}\nWAIT\n" + SYNC, ("RANK", "%r11"), seeds=(0,)),
+    Plant("copy to a rank out of the cluster", "out-of-bounds", OWN + "bar.sync 0;\n" + FENCE + INIT + expect(256) + f"mov.u32 %r22, RANK; mapa.shared::cluster.u32 %r12, s, %r22; mapa.shared::cluster.u32 %r13, full, %r22; {COPY} {BUG}\nWAIT\n" + SYNC, ("RANK", "%r11"), seeds=(0,)),
     Plant("offset out of the peer's memory", "out-of-bounds", SYNC + f"@%p0 st.shared::cluster.u32 [%r12+4096], 1; {BUG}\n" + SYNC, ("+4096", "")),
     Plant("address of a peer with .shared::cta", "out-of-bounds", SYNC + f"@%p0 st.shared::cta.u32 [%r12], 1; {BUG}\n" + SYNC, ("shared::cta.u32 [%r12]", "shared::cluster.u32 [%r12]")),
     Plant("mask out of the cluster", "out-of-bounds", INIT + "mov.u16 %h1, MASK;\n" + expect(256) + "@!%p5 bra E;\n" + MULTICAST + f" {BUG}\nE:\n" + "WAIT\n" + SYNC, ("MASK", "3"), seeds=(0,)),

@@ -21,18 +21,15 @@ bool isSharedAddress(Warp &warp, unsigned lane, uint64_t address, bool generic) 
   return false;
 }
 
-/// op[0] = the address that op[1] is in the block of rank op[2]; Record::imm: whether addresses are generic.
+/// op[0] = the address that op[1] is in the block of rank op[2]; Record::imm: whether addresses are generic. A rank beyond
+/// the cluster is a fault where the address is used: kernels map every lane's number and use those of the first lanes.
 template <typename T> void runMapa(Warp &warp, const Record &record, uint32_t mask) {
   const auto *address = warp.reg<const T>(record.op[1]);
   const uint32_t *rank = warp.reg<const uint32_t>(record.op[2]);
-  const size_t ranks = warp.block->cluster->blocks.size();
   T results[laneCount] = {};
   eachLane(mask, [&](unsigned lane) {
     if (!isSharedAddress(warp, lane, address[lane], record.imm))
       return;
-    if (rank[lane] >= ranks)
-      report(warp, FindingKind::OutOfBounds, lane,
-             format("expected the rank of one of {} blocks of the cluster, but got {}", ranks, rank[lane]));
     const uint64_t offset = (address[lane] & rankOffsetMask) | uint64_t{std::min(rank[lane], 254u) + 1} << rankShift;
     results[lane] = T(record.imm ? sharedWindow | offset : offset);
   });
