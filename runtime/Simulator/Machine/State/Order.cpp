@@ -31,6 +31,7 @@ void OrderGraph::clear() {
   nodes_.clear();
   nodes_.push_back({});
   seen_.clear();
+  answers_.fill({});
   for (Stripe &stripe : stripes_)
     stripe.released.clear();
 }
@@ -101,7 +102,14 @@ bool OrderGraph::knows(Moment from, uint32_t block, uint32_t warp, uint32_t cloc
     return true;
   else if (!node.foreign)
     return false;
-  return walk(from, [&](const Node &node) { return isOf(node, block) && node.clocks[warp] >= clock; });
+  // What a moment knows does not change, and the bytes of a copy or of a vector ask the same one by one.
+  const Answer asked{from, block, warp, clock};
+  Answer &answer = answers_[(from * 31u + block * 17u + warp * 101u + clock) % answers_.size()];
+  if (!answer.isTo(asked)) {
+    answer = asked;
+    answer.known = walk(from, [&](const Node &node) { return isOf(node, block) && node.clocks[warp] >= clock; });
+  }
+  return answer.known;
 }
 
 bool OrderGraph::meets(Moment from, uint32_t block) const {

@@ -108,6 +108,16 @@ private:
   mutable std::vector<Moment> open_;
   mutable std::vector<uint32_t> seen_;
   mutable uint32_t question_ = 0;
+  /// The last answers of `knows` that took a walk; those of no moment are none.
+  struct Answer {
+    Moment from = 0;
+    uint32_t block = 0, warp = 0, clock = 0;
+    bool known = false;
+    bool isTo(const Answer &asked) const {
+      return from == asked.from && block == asked.block && warp == asked.warp && clock == asked.clock;
+    }
+  };
+  mutable std::array<Answer, 1024> answers_;
   std::array<Stripe, 64> stripes_;
 };
 
