@@ -122,3 +122,17 @@ def test_planted_bug_is_found_and_its_twin_is_clean(plant):
     for seed in (0, 1, 5):
         clean = run(planted(plant, mended=True), seed, plant.grid)[2]
         assert not clean.findings, [str(finding) for finding in clean.findings]
+
+
+@pytest.mark.parametrize("seed", [0, 1, 5])
+def test_a_wait_for_the_phase_after_those_of_another_warp(seed):
+    """Warps that take turns at a ring, as those of CUTLASS's ping-pong kernels do, leave phases to each other."""
+    arrive = "@{p} mbarrier.arrive.shared::cta.b64 _, [%r2];\n"
+    first = arrive.format(p="%p0") + wait(0, label="A") + "bar.sync 1, 64;\nbar.sync 2, 64;\n" + wait(1, label="B")
+    second = "bar.sync 1, 64;\n" + arrive.format(p="%p4") + wait(1, label="C") + arrive.format(p="%p4")
+    second += wait(0, label="D") + "bar.sync 2, 64;\n" + arrive.format(p="%p4") + wait(1, label="F")
+    body = (
+        "setp.eq.u32 %p4, %r0, 32; setp.ge.u32 %p6, %r0, 32; @%p6 bra S;\n" + first + "bra E;\nS:\n" + second + "E:\n"
+    )
+    report = run(text_of(INIT + body), seed, 1)[2]
+    assert not report.findings, [str(finding) for finding in report.findings]

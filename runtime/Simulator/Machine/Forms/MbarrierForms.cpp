@@ -44,20 +44,25 @@ struct MbarrierForm {
   bool relaxed = false; ///< orders no memory
 };
 
-/// Every arrival must know that the phase before its own is over, or it may count in that one.
-void checkArrival(Warp &warp, Block &block, unsigned lane, uint32_t offset, uint64_t object) {
-  auto known = block.mbarriers.find(offset);
-  if (known == block.mbarriers.end() || !known->second.ended || !block.grid->options.checks.races)
-    return;
-  const RemoteAccess &last = known->second.endedBy;
+/// Whether a lane knows that the last phase that ended is over.
+bool knowsEnd(Warp &warp, Block &block, unsigned lane, const MbarrierHistory &history) {
+  const RemoteAccess &last = history.endedBy;
   const Block &ender = *block.cluster->blocks[last.rank];
   if (&ender == warp.block ? (last.warp == warp.index && last.lane == lane) ||
                                  happenedBefore(warp, lane, last.warp, last.lane, last.clock)
                            : happenedBefore(warp, uint32_t(ender.index), last.warp, last.clock))
-    return;
+    return true;
   // A copy of another block that has arrived was issued after what its thread knew then.
-  if (block.grid->order.knows(warp.order.caused, uint32_t(ender.index), last.warp, last.clock))
+  return block.grid->order.knows(warp.order.caused, uint32_t(ender.index), last.warp, last.clock);
+}
+
+/// Every arrival must know that the phase before its own is over, or it may count in that one.
+void checkArrival(Warp &warp, Block &block, unsigned lane, uint32_t offset, uint64_t object) {
+  auto known = block.mbarriers.find(offset);
+  if (known == block.mbarriers.end() || !known->second.ended || !block.grid->options.checks.races ||
+      knowsEnd(warp, block, lane, known->second))
     return;
+  const RemoteAccess &last = known->second.endedBy;
   report(warp, FindingKind::MbarrierMisuse, lane,
          format("arrives in phase {} of an mbarrier that counts {} arrivals, and nothing orders that after the end of "
                 "phase {}: either phase may end early",
@@ -245,10 +250,12 @@ void storeObject(const LaneOperation &op, uint64_t next) {
     access.copyTo(phaseKey(op.block, op.offset(), phase(op.object)));
 }
 
-/// A wait by parity for a phase that is over, and the next one too: the parity is that of the phase after these.
+/// A wait by parity for a phase that is over, and the next one too: the parity is that of the phase after these. Who
+/// knows that they are over means that one: warpgroups that take turns leave phases to each other.
 void checkBehind(const LaneOperation &op) {
   auto known = op.block.mbarriers.find(op.offset());
-  if (known == op.block.mbarriers.end())
+  if (known == op.block.mbarriers.end() || !op.block.grid->options.checks.races ||
+      knowsEnd(op.warp, op.block, op.lane, known->second))
     return;
   auto waited = known->second.counted.find(op.warp.index);
   if (waited == known->second.counted.end() || waited->second == 0)
