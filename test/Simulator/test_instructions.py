@@ -207,6 +207,24 @@ def hopper(body: str) -> str:
     return kernel(body).replace(".version 8.0", ".version 8.4").replace("sm_80", "sm_90a")
 
 
+@pytest.mark.parametrize("spelling", ["relu.s16x2", "s16x2.relu"], ids=["ISA", "nvcc"])
+@pytest.mark.parametrize("operation", ["min", "max"])
+def test_pairs_of_integers_not_below_zero(operation, spelling):
+    x = np.random.default_rng(9).integers(0, 2**32, (64, 2), np.uint32)
+    a, b = (x[:, i].copy().view(np.int16) for i in range(2))
+    expected = np.maximum(0, {"min": np.minimum, "max": np.maximum}[operation](a, b))
+    ptx = hopper(f"""
+      mad.wide.u32 %d1, %r0, 8, %d0;
+      ld.global.v2.b32 {{%r1, %r2}}, [%d1];
+      membar.proxy.alias;
+      {operation}.{spelling} %r3, %r1, %r2;
+      st.global.u32 [%d1], %r3;""")
+    assert not simulator.launch(ptx, "k", 1, 64, [x]).findings
+    assert (x[:, 0].copy().view(np.int16) == expected).all()
+    if find_tool("ptxas"):
+        assemble(ptx, "sm_90a")
+
+
 #: Type, elements that the type's registers hold, and the lengths of its vectors.
 VECTORS = {
     "f32": (1, (2, 4)),

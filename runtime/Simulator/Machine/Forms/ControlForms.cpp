@@ -143,6 +143,7 @@ const Form forms[] = {
      bindBarrier},
     {"membar", "level=cta|gl|sys", "", InstructionClass::Fence, bindFence},
     {"fence", "order=sc|acq_rel|acquire|release? scope=cta|cluster|gpu|sys", "", InstructionClass::Fence, bindFence},
+    {"membar", "proxy alias", "", InstructionClass::Fence, bindFence},
     {"fence", "proxy alias", "", InstructionClass::Fence, bindFence},
     {"fence", "mbarrier_init release cluster", "", InstructionClass::Fence, bindFence},
     {"discard", "global? level=L2", "*", InstructionClass::Other, bindTo<runNothing>},
