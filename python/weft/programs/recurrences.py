@@ -36,9 +36,8 @@ class Recurrence(Mixer):
         four_axes(values, "values")
         with agreeing("expected values that fit the mixer"):
             self.result([values.sizes])
-            int(
-                values.sizes[3]
-            )  # a kernel has tiles of so many channels, also where nothing else is asked of the values
+            # A kernel has tiles of so many channels, also where nothing else is asked of the values.
+            int(values.sizes[3])
         if self.packed and self.state is None:
             raise places.error(
                 "expected an initial_state [S, H, D, Dv] of packed sequences whose final state is asked for",
