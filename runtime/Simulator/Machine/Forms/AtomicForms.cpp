@@ -1,9 +1,9 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // atom and red (PTX ISA 9.7.13.5, 9.7.13.6).
 #include "runtime/Simulator/Machine/Decoding/Decode.h"
-#include "runtime/Simulator/Machine/Forms/Atomics.h"
 #include "runtime/Simulator/Machine/Forms/Engines/Requirements.h"
 #include "runtime/Simulator/Machine/Forms/Families.h"
+#include "runtime/Simulator/Machine/Running/Atomics.h"
 #include "runtime/Simulator/Machine/State/Order.h"
 #include "runtime/Simulator/Semantics/Atomic.h"
 #include "runtime/Support/Format.h"

@@ -1,5 +1,5 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
-#include "runtime/Simulator/Machine/Forms/Atomics.h"
+#include "runtime/Simulator/Machine/Running/Atomics.h"
 
 #include "runtime/Simulator/Machine/Checks/Access.h"
 #include "runtime/Simulator/Machine/State/Lanes.h"
@@ -119,10 +119,9 @@ void runElement(Warp &warp, const Record &record, uint32_t mask, const LaneAddre
   eachLane(to.mask, [&](unsigned lane) {
     std::byte *at = to.at[lane] + offset;
     const uint64_t address = addresses.at[lane] + offset;
-    const auto unwritten =
-        tracks ? std::optional<Unwritten>(std::in_place, warp, form, form.swaps ? swapped : operand, lane, at,
-                                          to.poison >> lane & 1, unsigned(sizeof(T)))
-               : std::nullopt;
+    const auto unwritten = tracks ? std::optional<Unwritten>(std::in_place, warp, form, form.swaps ? swapped : operand,
+                                                             lane, at, to.poison >> lane & 1, unsigned(sizeof(T)))
+                                  : std::nullopt;
     const bool shared = inShared(form, address);
     if (shared && tracksShared(warp))
       shadowWrite(warp, lane, uint32_t(address & windowOffsetMask), sizeof(T), nullptr, true);
@@ -206,7 +205,8 @@ void runAtomicWide(Warp &warp, const Record &record, uint32_t mask) {
     StrongAccess access(warp, record.order, orderKey(warp, addresses.at[lane], shared));
     bool changed = false;
     const Wide compare = operand(2, lane);
-    const Wide old = changeWide(to.at[lane], form.swaps ? &compare : nullptr, operand(form.swaps ? 4 : 2, lane), changed);
+    const Wide old =
+        changeWide(to.at[lane], form.swaps ? &compare : nullptr, operand(form.swaps ? 4 : 2, lane), changed);
     results[0][lane] = uint64_t(old);
     results[1][lane] = uint64_t(old >> 64);
     warp.worker->changed |= changed;
