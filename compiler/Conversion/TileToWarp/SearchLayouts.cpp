@@ -76,10 +76,10 @@ private:
   }
 
   /// Whether a load reads no more sectors in the other layout: its instructions fill as much of each, and no more
-  /// warps read the same. A vector is small beside the tile that it is spread over, and every warp may read it.
+  /// warps read the same. Every warp may read a vector in a loop, where an exchange would be two barriers an iteration.
   bool readsNoMore(tile::LoadOp load, const LinearLayout &own, const LinearLayout &other) const {
     Access access = accessOf(load, axes);
-    if (access.shape.size() == 1)
+    if (access.shape.size() == 1 && load->getParentOfType<LoopLikeOpInterface>())
       return true;
     auto repeated = [](const LinearLayout &layout) { return llvm::popcount(layout.freeBits()[InDim::Warp]); };
     return repeated(other) <= repeated(own) &&
