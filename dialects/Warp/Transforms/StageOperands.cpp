@@ -172,7 +172,7 @@ static LinearLayout stagedLayout(const Staged &staged) {
   tile::LoadOp load = staged.load;
   auto type = cast<RankedTensorType>(load.getType());
   const LinearLayout &writer = layoutAttrOf(type).getLayout();
-  unsigned axis = contiguousAxis(writer), bits = type.getElementTypeBitWidth(), bytes = bits / 8;
+  unsigned axis = neighbourAxis(writer), bits = type.getElementTypeBitWidth(), bytes = bits / 8;
   LinearLayout best = swizzledLayout(type.getShape(), axis, bytes);
   SmallVector<LinearLayout, 1> readers;
   for (ConvertLayoutOp convert : staged.conversions)

@@ -4,6 +4,7 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
 #include <algorithm>
+#include <optional>
 
 using namespace llvm;
 using namespace weft::warp;
@@ -19,6 +20,14 @@ LinearLayout plainLayout(ArrayRef<int64_t> shape, unsigned contiguousAxis) {
     if (axis != contiguousAxis)
       layout.appendAxis(InDim::Offset, axis, Log2_64(shape[axis]), 1);
   return layout;
+}
+/// The axis along which the first of several registers or lanes count up by one.
+std::optional<unsigned> axisOfFirst(const LinearLayout &layout, InDim dim) {
+  if (ArrayRef<uint32_t> bases = layout.bases(dim); !bases.empty())
+    for (auto [axis, at] : enumerate(layout.delinearize(bases.front())))
+      if (at == 1)
+        return axis;
+  return std::nullopt;
 }
 } // namespace
 
@@ -52,11 +61,10 @@ LinearLayout weft::warp::swizzledLayout(ArrayRef<int64_t> shape, unsigned contig
 }
 
 unsigned weft::warp::contiguousAxis(const LinearLayout &layout) {
-  // Where a thread has no neighbours, as where each element has a mask of its own, those of its fellows are.
-  for (InDim dim : {InDim::Register, InDim::Lane})
-    if (ArrayRef<uint32_t> bases = layout.bases(dim); !bases.empty())
-      for (auto [axis, at] : enumerate(layout.delinearize(bases.front())))
-        if (at == 1)
-          return axis;
-  return layout.rank() - 1;
+  return axisOfFirst(layout, InDim::Register).value_or(layout.rank() - 1);
+}
+
+unsigned weft::warp::neighbourAxis(const LinearLayout &layout) {
+  std::optional<unsigned> own = axisOfFirst(layout, InDim::Register);
+  return own ? *own : axisOfFirst(layout, InDim::Lane).value_or(layout.rank() - 1);
 }

@@ -22,5 +22,7 @@ LinearLayout swizzledLayout(llvm::ArrayRef<int64_t> shape, unsigned contiguousAx
 
 /// The axis along which the registers of `layout` count up first; the last axis when none do.
 unsigned contiguousAxis(const LinearLayout &layout);
+/// The same, but where a thread has no neighbours, as where each element has a mask of its own, that of its fellows'.
+unsigned neighbourAxis(const LinearLayout &layout);
 
 } // namespace weft::warp
