@@ -71,7 +71,8 @@ Vectors cutIntoVectors(Operation *op, Value pointer, Emitter &e) {
   if (auto contiguity = op->getAttrOfType<IntegerAttr>(warp::contiguityAttrName))
     promised = static_cast<unsigned>(llvm::bit_floor(static_cast<uint64_t>(std::max<int64_t>(1, contiguity.getInt()))));
   unsigned widest = std::max(1u, e.target.vectorBytes / bytesOf(memoryType(tile::pointeeTypeOf(pointer.getType()))));
-  Vectors vectors{std::min({promised, widest, consecutiveRegisters(layout)}), {}, firstHolders(layout, equalBits(op, layout))};
+  Vectors vectors{
+      std::min({promised, widest, consecutiveRegisters(layout)}), {}, firstHolders(layout, equalBits(op, layout))};
   for (unsigned r = 0; r < layout.size(InDim::Register); r += vectors.width)
     if (vectors.holders[r] == r)
       vectors.firstRegister.push_back(r);

@@ -37,8 +37,8 @@ int64_t elementsOf(Type type, int64_t threads) {
 
 /// About as many instructions as a thread needs for an op of a body; nothing where that is more than its elements tell.
 std::optional<int64_t> instructionsOf(Operation *op, int64_t threads) {
-  if (isa<DotOp, RowDotOp, ReduceOp, ScanOp, GatherOp, HistogramOp, InlineAsmOp, PrintOp, AssertOp, LoopLikeOpInterface>(
-          op))
+  if (isa<DotOp, RowDotOp, ReduceOp, ScanOp, GatherOp, HistogramOp, InlineAsmOp, PrintOp, AssertOp,
+          LoopLikeOpInterface>(op))
     return std::nullopt;
   if (op->hasTrait<OpTrait::ConstantLike>() || op->hasTrait<OpTrait::IsTerminator>() ||
       isa<SplatOp, BroadcastOp, ExpandDimsOp, ReshapeOp, PromiseOp, AssumeOp>(op))
