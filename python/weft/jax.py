@@ -21,7 +21,7 @@ from weft.programs.inputs import rebuild
 from weft.programs.program import Program, program
 from weft.programs.trace import Traced
 from weft.runtime.devices import open_device
-from weft.runtime.elements import TORCH, array_type
+from weft.runtime.elements import TORCH, array_type, is_float
 from weft.runtime.library import Library
 from weft.runtime.plans import bind, evaluate, folded_batch, saved_outputs
 
@@ -143,7 +143,7 @@ def _applied(name: str, libraries: _Libraries, arrays: Sequence[Any]) -> tuple[A
         return _run(name, "", libraries, inputs)
 
     def forward(*inputs: Any) -> tuple[Any, Any]:
-        if not any(map(_differentiable, libraries("simulator", False).program(name).outputs)):
+        if not any(is_float(each["type"]) for each in libraries("simulator", False).program(name).outputs):
             return _run(name, "", libraries, inputs), (inputs, None)  # there is no backward
         plain, first, last = _parts(name, libraries)
         results = _run(name, ".forward", libraries, inputs)
@@ -156,7 +156,7 @@ def _applied(name: str, libraries: _Libraries, arrays: Sequence[Any]) -> tuple[A
         if saved is None:
             return tuple(_gradient(each, None) for each in inputs)
         plain, _, last = _parts(name, libraries)
-        given = [g for g, each in zip(gradients, plain.outputs, strict=True) if _differentiable(each)]
+        given = [g for g, each in zip(gradients, plain.outputs, strict=True) if is_float(each["type"])]
         found = dict(zip(last.gradients_of, _run(name, ".backward", libraries, [*inputs, *saved, *given]), strict=True))
         return tuple(_gradient(each, found.get(number)) for number, each in enumerate(inputs))
 
@@ -169,11 +169,6 @@ def _parts(name: str, libraries: _Libraries) -> tuple[Any, Any, Any]:
     """The program, its forward and its backward. What they take and give is the same for every target."""
     library = libraries("simulator", True)
     return library.program(name), library.program(f"{name}.forward"), library.program(f"{name}.backward")
-
-
-def _differentiable(described: Any) -> bool:
-    """Whether an output has a gradient: integers and truths have none."""
-    return bool(described["type"].startswith(("fp", "bf")))
 
 
 def _gradient(array: Any, found: Any) -> Any:

@@ -12,6 +12,7 @@ from ..compiler import places
 from ..compiler.targets import target_of
 from ..runtime import exchange
 from ..runtime.devices import device_for
+from ..runtime.elements import is_float
 from ..runtime.plans import bind, evaluate
 from ..runtime.program import empty
 from . import choices
@@ -63,7 +64,7 @@ def backward(saved: Saved, gradients: Sequence[Any]) -> Mapping[str, Any]:
     where = next((array.device for array in saved.inputs if hasattr(array, "data_ptr")), None)
     given = []
     for gradient, wanted in zip(gradients, traced.outputs, strict=True):
-        if not wanted.type.startswith(("fp", "bf")):  # integers and truths have no gradient
+        if not is_float(wanted.type):
             continue
         if gradient is None:
             shape = tuple(evaluate(dim, sizes) for dim in wanted.dims)

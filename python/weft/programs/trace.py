@@ -12,6 +12,7 @@ from typing import Any
 from ..compiler import places
 from ..compiler.diagnostics import CompilationError, Position
 from ..compiler.signature import short_name
+from ..runtime.elements import is_float
 from . import foreign
 from . import graph as graphs
 from .captures import add_input
@@ -47,7 +48,7 @@ class Traced:
     @property
     def differentiable(self) -> bool:
         """Whether it has a backward: one of its results is of floats."""
-        return any(each.type.startswith(("fp", "bf")) for each in self.outputs)
+        return any(is_float(each.type) for each in self.outputs)
 
     def aligned(self) -> Traced | None:
         """The same for inputs all of which are aligned; None where these are."""

@@ -47,6 +47,11 @@ def array_type(element: Any) -> str:
     return name
 
 
+def is_float(name: str) -> bool:
+    """Whether a type has gradients: integers and truths have none."""
+    return name.startswith(("fp", "bf"))
+
+
 def holds(array: str, wanted: str) -> bool:
     """Whether an array of one type holds elements of another: of the same, or their bits as integers."""
     return array == wanted or array in _BITS_OF.get(wanted, ())

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from .elements import is_float
 from .first_order import second_order
 
 if TYPE_CHECKING:
@@ -75,8 +76,9 @@ class FromLibrary:
         )
 
 
-def _is_float(described: Mapping[str, Any]) -> bool:
-    return bool(described["type"].startswith(("fp", "bf")))
+def _floats(described: Sequence[Mapping[str, Any]]) -> int:
+    """How many of a plan's inputs or outputs are floats."""
+    return sum(is_float(each["type"]) for each in described)
 
 
 def _places(inputs: Sequence[Mapping[str, Any]], count: int) -> dict[int, int]:
@@ -91,8 +93,8 @@ def _places(inputs: Sequence[Mapping[str, Any]], count: int) -> dict[int, int]:
 
 def _tangents(outputs: Sequence[Mapping[str, Any]], count: int) -> list[int]:
     """Which outputs of a linearised function are the tangents of the first ``count`` of its results."""
-    results = next(n for n in range(1, len(outputs) + 1) if n + sum(map(_is_float, outputs[:n])) == len(outputs))
-    return [results + n for n in range(sum(map(_is_float, outputs[:count])))]
+    results = next(n for n in range(1, len(outputs) + 1) if n + _floats(outputs[:n]) == len(outputs))
+    return [results + n for n in range(_floats(outputs[:count]))]
 
 
 def readable(tensor: torch.Tensor) -> torch.Tensor:

@@ -18,6 +18,7 @@ import torch
 import torch.autograd.forward_ad as forward_ad
 
 from . import batching
+from .elements import is_float
 from .tangents import further
 
 if TYPE_CHECKING:
@@ -151,7 +152,7 @@ def _with_tangents(plan: Mapping[str, Any], given: Sequence[Any]) -> tuple[tuple
     """What belongs to the outputs of a part, and to their tangents; None to that of an output that is no float."""
     outputs = plan["outputs"]
     rest = iter(given[len(outputs) :])
-    each = [next(rest) if output["type"].startswith(("fp", "bf")) else None for output in outputs]
+    each = [next(rest) if is_float(output["type"]) else None for output in outputs]
     return tuple(given[: len(outputs)]), each
 
 
@@ -161,9 +162,9 @@ def pushed(
     """The outputs of a part of a program on ``inputs``, and their tangents, given those of the inputs: None is zero,
     and what an output has that is no float."""
     plan = operators.plan(part)
-    floats = [each["type"].startswith(("fp", "bf")) for each in plan["inputs"]]
+    floats = [is_float(each["type"]) for each in plan["inputs"]]
     numbers = tuple(
-        n for n, (t, is_float) in enumerate(zip(tangents, floats, strict=True)) if t is not None and is_float
+        n for n, (t, floating) in enumerate(zip(tangents, floats, strict=True)) if t is not None and floating
     )
     found = _Pushed.apply(operators, part, numbers, *inputs, *(tangents[number] for number in numbers))
     return _with_tangents(plan, found)
