@@ -13,6 +13,7 @@
 #include "compiler/Target/NVPTX/EmitPTX.h"
 #include "compiler/Target/TargetInfo.h"
 #include "dialects/Attn/IR/AttnDialect.h"
+#include "dialects/Tile/IR/Schedule.h"
 #include "dialects/Tile/IR/TileDialect.h"
 #include "dialects/Warp/IR/WarpDialect.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -151,10 +152,10 @@ llvm::json::Object describeKernel(func::FuncOp kernel) {
     arguments.push_back(
         llvm::json::Object{{"type", argumentType(type)}, {"divisibility", divisibility ? divisibility.getInt() : 1}});
   }
-  auto schedule = kernel->getAttrOfType<tile::ScheduleAttr>(tile::scheduleAttrName);
+  tile::Schedule schedule = tile::scheduleOf(kernel);
   return llvm::json::Object{{"entry", kernel.getName()},
-                            {"num_warps", schedule ? schedule.getWarps() : 4},
-                            {"num_stages", schedule ? schedule.getStages() : 3},
+                            {"num_warps", schedule.warps},
+                            {"num_stages", schedule.stages},
                             {"arguments", std::move(arguments)}};
 }
 

@@ -226,9 +226,8 @@ LinearLayout fmaLayout(ArrayRef<int64_t> shape, int warps) {
   constexpr unsigned M = 0, N = 1;
   AxisBits bits(shape);
   // Four neighbours are read together, as long as each thread has that many elements of its own.
-  unsigned ofAll = Log2_64(shape[M] * shape[N]), ofThreads = 5 + Log2_64(warps);
+  unsigned lanes = 5, ofAll = Log2_64(shape[M] * shape[N]), ofThreads = lanes + Log2_64(warps);
   bits.take(InDim::Register, N, std::clamp<int>(int(ofAll) - int(ofThreads), 0, 2));
-  unsigned lanes = 5;
   lanes -= bits.take(InDim::Lane, M, 3);
   lanes -= bits.take(InDim::Lane, N, lanes);
   bits.fill(InDim::Lane, {M, N}, lanes);

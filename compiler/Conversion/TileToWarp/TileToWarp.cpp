@@ -17,6 +17,7 @@
 #include "compiler/Conversion/TileToWarp/LayoutCost.h"
 #include "compiler/Conversion/TileToWarp/Passes.h"
 #include "compiler/Target/TargetInfo.h"
+#include "dialects/Tile/IR/Schedule.h"
 #include "dialects/Tile/IR/TileOps.h"
 #include "dialects/Tile/IR/TileProgramOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -206,14 +207,11 @@ void Writer::describeAccess(Operation *op, LayoutAttr layout, Operation *written
 /// Equal neighbours of a load, for which one is loaded.
 static AxisInfo::Axes repeatsOf(tile::LoadOp load, const AxisAnalysis &proven) {
   AxisInfo::Axes repeats = proven.lookup(load.getPtr()).constancy;
-  Value other = load.getOther();
-  bool sameElsewhere = !other || matchPattern(other, m_Constant());
-  for (auto [axis, run] : llvm::enumerate(repeats)) {
-    if (load.getMask())
-      run = std::min(run, proven.lookup(load.getMask()).constancy[axis]);
-    if (!sameElsewhere || load.getIsVolatile())
-      run = 1;
-  }
+  if (load.getIsVolatile() || (load.getOther() && !matchPattern(load.getOther(), m_Constant())))
+    return AxisInfo::Axes(repeats.size(), 1);
+  if (load.getMask())
+    for (auto [run, ofMask] : llvm::zip_equal(repeats, proven.lookup(load.getMask()).constancy))
+      run = std::min(run, ofMask);
   return repeats;
 }
 
@@ -347,13 +345,6 @@ void eraseDeadOps(func::FuncOp function) {
   });
 }
 
-/// The schedule of a kernel: its `tile.schedule`, or 4 warps and 3 stages.
-tile::ScheduleAttr scheduleOf(func::FuncOp function) {
-  if (auto schedule = function->getAttrOfType<tile::ScheduleAttr>(tile::scheduleAttrName))
-    return schedule;
-  return tile::ScheduleAttr::get(function.getContext(), /*warps=*/4, /*stages=*/3);
-}
-
 /// Whether a function is a kernel with a body.
 bool isKernel(func::FuncOp function) { return !function.isExternal() && function->hasAttr(tile::kernelAttrName); }
 
@@ -378,7 +369,7 @@ struct TileToWarp : impl::TileToWarpBase<TileToWarp> {
   using Base::Base;
 
   LogicalResult convert(func::FuncOp function, const TargetInfo &target) {
-    int warps = scheduleOf(function).getWarps();
+    int warps = tile::scheduleOf(function).warps;
     assert(warps <= target.maxWarps && "a schedule has at most 32 warps, which every target runs");
     if (failed(verifySizes(function)))
       return failure();

@@ -11,6 +11,7 @@
 
 #include "compiler/Conversion/WarpToLLVM/Passes.h"
 #include "compiler/Conversion/WarpToLLVM/Program.h"
+#include "dialects/Tile/IR/Schedule.h"
 #include "dialects/Tile/IR/TileOps.h"
 #include "dialects/Warp/IR/WarpOps.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -73,8 +74,7 @@ LLVM::LLVMFuncOp makeFunction(func::FuncOp source, Emitter::Warps warps) {
 }
 
 LogicalResult lowerKernel(func::FuncOp source, const TargetInfo &target, const LoweringTable &table) {
-  auto schedule = source->getAttrOfType<tile::ScheduleAttr>(tile::scheduleAttrName);
-  Emitter::Warps warps{schedule ? unsigned(schedule.getWarps()) : 4u, 0};
+  Emitter::Warps warps{unsigned(tile::scheduleOf(source).warps), 0};
   for (auto producer : source.getOps<warp::ProducerOp>())
     warps.added += producer.getWarps();
   if (!source.getBody().hasOneBlock())

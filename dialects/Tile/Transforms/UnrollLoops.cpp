@@ -6,7 +6,7 @@
 // What depends on the loop's number alone (rows of a stencil, taps, halves) is then a constant, loads of several
 // iterations are in flight together, and neither a counter nor a branch is left. Products stay in their loops: those
 // are what copies run ahead of.
-#include "dialects/Tile/IR/TileDialect.h"
+#include "dialects/Tile/IR/Schedule.h"
 #include "dialects/Tile/IR/TileOps.h"
 #include "dialects/Tile/IR/TileProgramOps.h"
 #include "dialects/Tile/Transforms/Passes.h"
@@ -74,8 +74,7 @@ struct UnrollLoops : weft::tile::impl::TileUnrollLoopsBase<UnrollLoops> {
 } // namespace
 
 void UnrollLoops::runOnOperation() {
-  auto schedule = getOperation()->getAttrOfType<ScheduleAttr>(scheduleAttrName);
-  int64_t threads = 32 * (schedule ? schedule.getWarps() : 4);
+  int64_t threads = 32 * scheduleOf(getOperation()).warps;
   // Those inside of others come first: where they are gone, what held them may be short.
   getOperation().walk([&](scf::ForOp loop) {
     if (isShort(loop, threads))

@@ -13,6 +13,7 @@
 // side by side, then their second ones. One number then says where all tiles of a stage begin.
 #include "compiler/Support/Remarks.h"
 #include "compiler/Target/TargetInfo.h"
+#include "dialects/Tile/IR/Schedule.h"
 #include "dialects/Tile/IR/TileOps.h"
 #include "dialects/Warp/IR/WarpOps.h"
 #include "dialects/Warp/Transforms/Passes.h"
@@ -257,8 +258,7 @@ int64_t weft::warp::leastSharedBytes(func::FuncOp kernel) {
 
 int64_t weft::warp::mostSharedBytes(func::FuncOp kernel, int64_t least, const weft::TargetInfo &target) {
   constexpr int64_t enoughWarps = 16;
-  auto schedule = kernel->getAttrOfType<weft::tile::ScheduleAttr>(weft::tile::scheduleAttrName);
-  int64_t warps = schedule ? schedule.getWarps() : 4;
+  int64_t warps = weft::tile::scheduleOf(kernel).warps;
   int64_t blocks = std::clamp<int64_t>(target.sharedBytesPerProcessor / (least + target.reservedSharedBytes), 1,
                                        std::max<int64_t>(1, enoughWarps / warps));
   return std::min(target.sharedBytesPerBlock, target.sharedBytesPerProcessor / blocks - target.reservedSharedBytes);

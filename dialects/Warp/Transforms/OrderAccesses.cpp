@@ -17,6 +17,7 @@
 // Barriers that are there serve, and so do those of ops that hand values round through shared memory. The compiler's
 // own kernels (`tile.orders_accesses`) place the first kind of barrier themselves.
 #include "compiler/Support/Remarks.h"
+#include "dialects/Tile/IR/Schedule.h"
 #include "dialects/Tile/IR/TileOps.h"
 #include "dialects/Warp/IR/WarpOps.h"
 #include "dialects/Warp/Transforms/Accesses/DeviceMemory.h"
@@ -232,8 +233,6 @@ void Orderer::walk(Region &region, State &state) {
 
 void OrderAccesses::runOnOperation() {
   func::FuncOp kernel = getOperation();
-  auto schedule = kernel->getAttrOfType<tile::ScheduleAttr>(tile::scheduleAttrName);
   State state;
-  Orderer(schedule ? schedule.getWarps() : 4, kernel->hasAttr(tile::ordersAccessesAttrName))
-      .walk(kernel.getBody(), state);
+  Orderer(tile::scheduleOf(kernel).warps, kernel->hasAttr(tile::ordersAccessesAttrName)).walk(kernel.getBody(), state);
 }

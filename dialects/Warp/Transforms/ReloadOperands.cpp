@@ -14,6 +14,7 @@
 // OperandsOfLoops.h) reads all of them.
 #include "compiler/Support/Remarks.h"
 #include "compiler/Target/TargetInfo.h"
+#include "dialects/Tile/IR/Schedule.h"
 #include "dialects/Tile/IR/TileOps.h"
 #include "dialects/Warp/IR/WarpOps.h"
 #include "dialects/Warp/Transforms/OperandsOfLoops.h"
@@ -147,8 +148,7 @@ void ReloadOperands::runOnOperation() {
   for (auto [index, load] : llvm::enumerate(loads))
     order.emplace_back(-registersOf(load.getResult()), static_cast<unsigned>(index));
   llvm::sort(order);
-  auto schedule = getOperation()->getAttrOfType<tile::ScheduleAttr>(tile::scheduleAttrName);
-  int stages = schedule ? schedule.getStages() : 3;
+  int stages = tile::scheduleOf(getOperation()).stages;
   int64_t kept = scratchRoom;
   llvm::DenseSet<Operation *> full;
   for (scf::ForOp loop : loops)

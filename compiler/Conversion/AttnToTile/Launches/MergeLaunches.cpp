@@ -18,6 +18,7 @@
 #include "compiler/Conversion/AttnToTile/Launches/LaunchOrder.h"
 #include "compiler/Conversion/AttnToTile/Passes.h"
 #include "compiler/Support/Remarks.h"
+#include "dialects/Tile/IR/Schedule.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/IRMapping.h"
@@ -30,10 +31,6 @@ namespace weft {
 #include "compiler/Conversion/AttnToTile/Passes.h.inc"
 
 namespace {
-
-tile::ScheduleAttr scheduleOf(func::FuncOp kernel) {
-  return kernel->getAttrOfType<tile::ScheduleAttr>(tile::scheduleAttrName);
-}
 
 bool hasProducts(func::FuncOp kernel) {
   return kernel.walk([](tile::DotOp) { return WalkResult::interrupt(); }).wasInterrupted();
@@ -51,7 +48,7 @@ bool givesNumbers(attn::LaunchOp launch) {
 
 /// How many warps run the kernel of both launches: as many as each alone, numbers on any. Nothing where they differ.
 std::optional<int64_t> warpsOfBoth(attn::LaunchOp first, attn::LaunchOp second) {
-  int64_t warps[] = {scheduleOf(kernelOf(first)).getWarps(), scheduleOf(kernelOf(second)).getWarps()};
+  int64_t warps[] = {tile::scheduleOf(kernelOf(first)).warps, tile::scheduleOf(kernelOf(second)).warps};
   if (warps[0] == warps[1] || givesNumbers(second))
     return warps[0];
   return givesNumbers(first) ? std::optional(warps[1]) : std::nullopt;
@@ -139,7 +136,7 @@ func::FuncOp Merger::createKernel() {
   merged->setAttr(tile::kernelAttrName, b.getUnitAttr());
   merged->setAttr(tile::ordersAccessesAttrName, b.getUnitAttr());
   int64_t warps = warpsOfBoth(launches[0], launches[1]).value();
-  int64_t stages = std::max(scheduleOf(kernels[0]).getStages(), scheduleOf(kernels[1]).getStages());
+  int64_t stages = std::max<int64_t>(tile::scheduleOf(kernels[0]).stages, tile::scheduleOf(kernels[1]).stages);
   merged->setAttr(tile::scheduleAttrName, tile::ScheduleAttr::get(b.getContext(), warps, stages));
   if (llvm::any_of(kernels, sharesLaunch))
     merged->setAttr(attn::sharesLaunchAttrName, b.getUnitAttr());
@@ -190,8 +187,8 @@ static std::optional<std::string> hindranceOf(attn::LaunchOp first, attn::Launch
   if (!first.getReals().empty() || !second.getReals().empty())
     return "one of them takes a real number";
   if (!warpsOfBoth(first, second))
-    return llvm::formatv("they run on {0} and {1} warps", scheduleOf(kernels[0]).getWarps(),
-                         scheduleOf(kernels[1]).getWarps())
+    return llvm::formatv("they run on {0} and {1} warps", tile::scheduleOf(kernels[0]).warps,
+                         tile::scheduleOf(kernels[1]).warps)
         .str();
   if (gridOfAll({first, second}).size() > longestGrid)
     return "the grid of both is longer than a library's expressions may be";

@@ -17,6 +17,7 @@
 // that is left to all that half of a thread's registers hold beside what lives in the loop; the largest are staged.
 #include "compiler/Support/Remarks.h"
 #include "compiler/Target/TargetInfo.h"
+#include "dialects/Tile/IR/Schedule.h"
 #include "dialects/Tile/IR/TileOps.h"
 #include "dialects/Warp/IR/WarpOps.h"
 #include "dialects/Warp/Transforms/Copies/AsyncLoads.h"
@@ -138,8 +139,7 @@ static void stageIn(scf::ForOp loop, int stages, const TargetInfo &target) {
 
 void StageLoads::runOnOperation() {
   func::FuncOp kernel = getOperation();
-  auto schedule = kernel->getAttrOfType<tile::ScheduleAttr>(tile::scheduleAttrName);
-  int stages = schedule ? schedule.getStages() : 3;
+  int stages = tile::scheduleOf(kernel).stages;
   // Kernels that the compiler writes have schedules that were chosen for what they load.
   if (stages < 2 || kernel->hasAttr(tile::ordersAccessesAttrName))
     return;

@@ -24,6 +24,7 @@
 // conflicts of banks, which count as well; of atomics count the sectors that each instruction changes a part of.
 #include "compiler/Support/Remarks.h"
 #include "compiler/Target/TargetInfo.h"
+#include "dialects/Tile/IR/Schedule.h"
 #include "dialects/Tile/IR/TileOps.h"
 #include "dialects/Tile/IR/TileProgramOps.h"
 #include "dialects/Warp/IR/WarpOps.h"
@@ -295,8 +296,7 @@ void StoreBoxes::runOnOperation() {
   const TargetInfo &target = TargetInfo::ofOrDefault(kernel);
   if (target.boxCopies.mostRank == 0)
     return;
-  auto schedule = kernel->getAttrOfType<tile::ScheduleAttr>(tile::scheduleAttrName);
-  unsigned warps = schedule ? schedule.getWarps() : 4;
+  unsigned warps = tile::scheduleOf(kernel).warps;
   std::vector<std::pair<Result, FoundStoredBox>> results; // all found while all are as they were
   kernel.walk([&](Operation *op) {
     if (std::optional<Result> result = resultOf(op))

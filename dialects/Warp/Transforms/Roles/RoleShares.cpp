@@ -1,5 +1,6 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 #include "dialects/Warp/Transforms/Roles/RoleShares.h"
+#include "dialects/Tile/IR/Schedule.h"
 
 #include "dialects/Tile/IR/TileOps.h"
 #include "dialects/Warp/IR/WarpOps.h"
@@ -33,9 +34,8 @@ static int64_t leastSharedBytes(func::FuncOp kernel) {
 }
 
 RoleShares sharesOf(func::FuncOp kernel, const TargetInfo &target) {
-  auto schedule = kernel->getAttrOfType<tile::ScheduleAttr>(tile::scheduleAttrName);
   RoleShares shares;
-  shares.consumerWarps = schedule ? schedule.getWarps() : 4;
+  shares.consumerWarps = tile::scheduleOf(kernel).warps;
   shares.producerWarps = target.warpgroups.warps; // registers are traded by warpgroups
   const int all = shares.consumerWarps + shares.producerWarps, granule = target.roleRegisters;
   auto roundedDown = [&](int64_t count) { return static_cast<int>(count / granule * granule); };

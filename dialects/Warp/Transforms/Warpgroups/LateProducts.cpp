@@ -1,6 +1,7 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // See LateProducts.h.
 #include "dialects/Warp/Transforms/Warpgroups/LateProducts.h"
+#include "dialects/Tile/IR/Schedule.h"
 
 #include "dialects/Tile/IR/TileOps.h"
 #include "dialects/Warp/Transforms/OperandsOfLoops.h"
@@ -76,10 +77,7 @@ static bool goesOnIn(WgmmaOp product, ArrayRef<WgmmaOp> products) {
   return sums.hasOneUse() && llvm::any_of(products, [&](WgmmaOp next) { return next.getAcc() == sums; });
 }
 
-static int64_t threadsOf(scf::ForOp loop) {
-  auto schedule = loop->getParentOfType<func::FuncOp>()->getAttrOfType<tile::ScheduleAttr>(tile::scheduleAttrName);
-  return 32 * (schedule ? schedule.getWarps() : 4);
-}
+static int64_t threadsOf(scf::ForOp loop) { return 32 * tile::scheduleOf(loop->getParentOfType<func::FuncOp>()).warps; }
 
 /// Shared memory of a block, at the most.
 static int64_t sharedBytes(func::FuncOp kernel, ArrayRef<Value> rings) {
