@@ -103,6 +103,10 @@ std::optional<MmaInstruction> TargetInfo::mmaFor(Type element, Type accumulator,
   return best;
 }
 
+int64_t TargetInfo::elementsOfAtomicAdd(Type element) const {
+  return element.isF16() || (element.isBF16() && bf16Arithmetic) ? 2 : 1;
+}
+
 const targets::WarpgroupMma *TargetInfo::warpgroupMmaFor(Type element, Type accumulator) const {
   auto elementKind = mmaElement(element);
   auto accumulatorKind = mmaAccumulator(accumulator);

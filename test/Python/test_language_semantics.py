@@ -354,6 +354,31 @@ def test_atomics(seed):
     assert (most[0], least[0], count[0]) == (x.max(), x.min(), (x > 0).sum())
 
 
+@weft.jit
+def add_by_atomics(x, y, old, n, shift, K: wl.constexpr, N: wl.constexpr, M: wl.constexpr):
+    row, column = wl.arange(0, N)[:, None], wl.arange(0, M)[None, :]
+    mask = (row < n) & (column < K)
+    before = wl.atomic_add(y + shift + row * K + column, wl.load(x + row * K + column, mask=mask), mask=mask)
+    wl.atomic_add(y + shift + row * K + column, 1.0, mask=mask, sem="relaxed")
+    wl.store(old + row * K + column, before, mask=mask)
+
+
+@pytest.mark.parametrize("device", ["simulator", "simulator:sm_90a"])
+@pytest.mark.parametrize("kind", ["float16", "bfloat16", "float32"])
+@pytest.mark.parametrize("columns, shift", [(64, 0), (64, 1), (48, 0), (33, 0)])
+def test_atomics_of_neighbours(columns, shift, kind, device, seed, monkeypatch):
+    torch = pytest.importorskip("torch")
+    monkeypatch.setenv("WEFT_DEVICE", device)
+    kind, numbers = getattr(torch, kind), torch.Generator().manual_seed(seed)
+    x = torch.randint(-8, 8, (13, columns), generator=numbers).to(kind)
+    start = torch.randint(-8, 8, (13 * columns + shift,), generator=numbers).to(kind)
+    y, old = start.clone(), torch.full_like(x, float("nan"))
+    run(add_by_atomics, x, y, old, 13, shift, K=columns, N=16, M=64)
+    assert torch.equal(old.flatten(), start[shift:])
+    assert torch.equal(y[shift:], start[shift:] + x.flatten() + 1)
+    assert torch.equal(y[:shift], start[:shift])
+
+
 # ---- Shapes, reductions, products
 
 

@@ -141,31 +141,28 @@ bool Planner::adopt(Operation *op, Choice choice) {
   return true;
 }
 
-/// The access as it is where each element is one of its own.
-static Access elementByElement(Access access) {
-  access.mask = AxisInfo::unknown(access.pointer.rank());
+/// The access as it is where an instruction takes as many bytes as a load's.
+static Access wholeVectors(Access access, const TargetInfo &target) {
+  access.mostElements = target.vectorBytes / access.elementBytes;
   return access;
 }
 
 LayoutAttr Planner::accessLayout(Operation *op) const {
   if (LayoutAttr given = plan.given.lookup(op))
     return given;
-  Access access = accessOf(op, axes);
+  Access access = accessOf(op, axes, target);
   // Addresses that come from memory are as far apart as they like: stay where they are.
   if (LayoutAttr pointers = plan.own.lookup(op->getOperand(0));
       pointers && access.pointer.contiguity[fastestFirst(access.pointer).front()] == 1)
     return pointers;
-  // Additions go to memory one by one: from where they are, if neighbours fill sectors. Of kernels that the compiler
-  // writes, whose schedules count on sums not being moved, what two instructions fill will do.
+  // Additions go to memory from where they are, if neighbours fill sectors. Of kernels that the compiler writes, whose
+  // schedules count on sums not being moved, what two instructions fill will do.
   if (auto atomic = dyn_cast<tile::AtomicRMWOp>(op); atomic && atomic->use_empty())
     if (LayoutAttr value = plan.own.lookup(atomic.getValue());
-        value && bytesPerRun(value.getLayout(),
-                             function->hasAttr(tile::ordersAccessesAttrName) ? access : elementByElement(access),
-                             target) >= target.sectorBytes)
+        value &&
+        bytesPerRun(value.getLayout(), function->hasAttr(tile::ordersAccessesAttrName) ? wholeVectors(access, target)
+                                                                                       : access) >= target.sectorBytes)
       return value;
-  // Else neighbours are lanes, as each element is an access of its own.
-  if (isa<tile::AtomicRMWOp>(op))
-    return attr(blockedLayout(access.shape, fastestFirst(access.pointer), 1, warps));
   llvm::SmallBitVector summed =
       isa<tile::LoadOp>(op) && access.shape.size() > 1 ? reducedAxes(op->getResult(0)) : llvm::SmallBitVector();
   return attr(coalescedLayout(access, warps, target, summed));
@@ -265,7 +262,7 @@ LayoutAttr Planner::effectLayout(Operation *op) const {
   }
   if (LayoutAttr given = plan.given.lookup(op))
     return given;
-  Access access = accessOf(op, axes);
+  Access access = accessOf(op, axes, target);
   LayoutAttr coalesced = attr(coalescedLayout(access, warps, target));
   LayoutAttr own = plan.own.lookup(store.getValue());
   if (!own)
@@ -273,14 +270,14 @@ LayoutAttr Planner::effectLayout(Operation *op) const {
   if (!own)
     return coalesced;
   // Stored from where it is, unless going through shared memory first fills more of each sector.
-  int64_t best = std::min<int64_t>(bytesPerRun(coalesced.getLayout(), access, target), target.sectorBytes);
+  int64_t best = std::min<int64_t>(bytesPerRun(coalesced.getLayout(), access), target.sectorBytes);
   // Lanes that hold the same may each store a share of it: to choose among registers takes no exchange.
-  LayoutAttr shares = attr(sharedOutLayout(own.getLayout(), accessWidth(own.getLayout(), access, target)));
-  int64_t run = bytesPerRun(own.getLayout(), access, target);
-  if (run < best && bytesPerRun(shares.getLayout(), access, target) > run)
+  LayoutAttr shares = attr(sharedOutLayout(own.getLayout(), accessWidth(own.getLayout(), access)));
+  int64_t run = bytesPerRun(own.getLayout(), access);
+  if (run < best && bytesPerRun(shares.getLayout(), access) > run)
     own = shares;
-  bool fullVectors = accessWidth(own.getLayout(), access, target) * access.elementBytes >= target.vectorBytes;
-  if (fullVectors || bytesPerRun(own.getLayout(), access, target) >= best)
+  bool fullVectors = accessWidth(own.getLayout(), access) * access.elementBytes >= target.vectorBytes;
+  if (fullVectors || bytesPerRun(own.getLayout(), access) >= best)
     return own;
   std::optional<LinearLayout> turned = turnedLayout(own.getLayout(), access, warps, target);
   return turned ? attr(*turned) : coalesced;
@@ -382,9 +379,9 @@ Preferred betterLoads(func::FuncOp function, const LayoutPlan &plan, const AxisA
     if (only == plan.own.lookup(load.getResult()) ||
         llvm::any_of(load->getUsers(), llvm::IsaPred<tile::DotOp, tile::RowDotOp>) || isCopiedAhead(load, target))
       return;
-    Access access = accessOf(load, axes);
-    int64_t run = bytesPerRun(only.getLayout(), access, target);
-    int64_t width = accessWidth(only.getLayout(), access, target) * access.elementBytes;
+    Access access = accessOf(load, axes, target);
+    int64_t run = bytesPerRun(only.getLayout(), access);
+    int64_t width = accessWidth(only.getLayout(), access) * access.elementBytes;
     if (access.shape.size() == 1 || run >= target.sectorBytes || width >= target.vectorBytes)
       better[load] = only;
   });
@@ -400,10 +397,10 @@ void meetWideStores(func::FuncOp function, const LayoutPlan &plan, const AxisAna
     LayoutAttr own = plan.running.lookup(store);
     if (!own || !tensorOf(store.getValue()))
       return;
-    Access access = accessOf(store, axes);
+    Access access = accessOf(store, axes, target);
     LayoutAttr coalesced = plan.rules.attr(coalescedLayout(access, warps, target));
-    if (bytesPerRun(own.getLayout(), access, target) < target.sectorBytes &&
-        bytesPerRun(coalesced.getLayout(), access, target) >= target.sectorBytes)
+    if (bytesPerRun(own.getLayout(), access) < target.sectorBytes &&
+        bytesPerRun(coalesced.getLayout(), access) >= target.sectorBytes)
       instead.try_emplace(own, coalesced);
   });
   function.walk([&](tile::LoadOp load) {
@@ -411,8 +408,8 @@ void meetWideStores(func::FuncOp function, const LayoutPlan &plan, const AxisAna
     if (!chosen || better.count(load) || !plan.isFree(load.getPtr()) ||
         llvm::any_of(load->getUsers(), llvm::IsaPred<tile::DotOp, tile::RowDotOp>))
       return;
-    Access access = accessOf(load, axes);
-    if (bytesPerRun(chosen.getLayout(), access, target) >= target.sectorBytes)
+    Access access = accessOf(load, axes, target);
+    if (bytesPerRun(chosen.getLayout(), access) >= target.sectorBytes)
       better[load] = chosen;
   });
 }
@@ -443,8 +440,8 @@ void meetNarrowLoads(func::FuncOp function, const LayoutPlan &plan, const AxisAn
     LayoutAttr chosen = instead.lookup(plan.own.lookup(load.getResult()));
     if (!chosen || better.count(load))
       continue;
-    Access access = accessOf(load, axes);
-    if (accessWidth(chosen.getLayout(), access, target) * access.elementBytes >= target.vectorBytes)
+    Access access = accessOf(load, axes, target);
+    if (accessWidth(chosen.getLayout(), access) * access.elementBytes >= target.vectorBytes)
       better[load] = chosen;
   }
 }
@@ -482,7 +479,15 @@ SmallVector<LayoutAttr> LayoutPlan::layoutsOf(Value value) const {
   return layouts;
 }
 
-Access accessOf(Operation *op, const AxisAnalysis &axes) {
+/// How many neighbours one instruction of a load, store or atomic can access.
+static int64_t mostElements(Operation *op, const TargetInfo &target) {
+  Type pointer = op->getOperand(0).getType();
+  if (auto atomic = dyn_cast<tile::AtomicRMWOp>(op))
+    return atomic.getKind() == tile::AtomicKind::FAdd ? target.elementsOfAtomicAdd(tile::pointeeTypeOf(pointer)) : 1;
+  return isa<tile::AtomicCASOp>(op) ? 1 : std::max<int64_t>(1, target.vectorBytes / unitOf(pointer));
+}
+
+Access accessOf(Operation *op, const AxisAnalysis &axes, const TargetInfo &target) {
   Value pointer = op->getOperand(0), mask;
   if (auto load = dyn_cast<tile::LoadOp>(op))
     mask = load.getMask();
@@ -490,7 +495,8 @@ Access accessOf(Operation *op, const AxisAnalysis &axes) {
     mask = store.getMask();
   if (auto atomic = dyn_cast<tile::AtomicRMWOp>(op))
     mask = atomic.getMask();
-  Access access{tensorOf(pointer).getShape(), axes.lookup(pointer), std::nullopt, unitOf(pointer.getType())};
+  Access access{tensorOf(pointer).getShape(), axes.lookup(pointer), std::nullopt, unitOf(pointer.getType()),
+                mostElements(op, target)};
   if (mask)
     access.mask = axes.lookup(mask);
   return access;

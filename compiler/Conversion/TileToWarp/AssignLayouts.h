@@ -51,6 +51,6 @@ mlir::FailureOr<LayoutPlan> assignLayouts(mlir::func::FuncOp function, const Axi
 llvm::SmallBitVector reducedAxes(mlir::Value value);
 
 /// The access that a load, store or atomic makes, for `coalescedLayout` and `accessWidth`.
-Access accessOf(mlir::Operation *op, const AxisAnalysis &axes);
+Access accessOf(mlir::Operation *op, const AxisAnalysis &axes, const TargetInfo &target);
 
 } // namespace weft

@@ -61,9 +61,8 @@ uint32_t strideOf(ArrayRef<int64_t> shape, unsigned axis) {
 }
 
 /// The widest access along `axis` that the facts allow.
-int64_t widthAllowed(const Access &access, unsigned axis, const TargetInfo &target) {
-  int64_t width = std::max<int64_t>(1, target.vectorBytes / access.elementBytes);
-  width = std::min(width, access.pointer.contiguity[axis]);
+int64_t widthAllowed(const Access &access, unsigned axis) {
+  int64_t width = std::min(access.mostElements, access.pointer.contiguity[axis]);
   if (access.mask)
     width = std::min(width, access.mask->constancy[axis]);
   while (width > 1 && access.pointer.divisibilityAt(axis, width, access.elementBytes) < width * access.elementBytes)
@@ -135,7 +134,7 @@ LinearLayout coalescedLayout(const Access &access, int warps, const TargetInfo &
     elements *= size;
   // A tensor too small to give every lane a full vector is better spread over all lanes.
   int64_t fairShare = std::max<int64_t>(1, elements / (int64_t(target.warpSize) * warps));
-  int64_t vector = order.empty() ? 1 : std::min(widthAllowed(access, order.front(), target), fairShare);
+  int64_t vector = order.empty() ? 1 : std::min(widthAllowed(access, order.front()), fairShare);
   if (order.size() != 2 || summed.empty() || !summed.test(order.front()))
     return blockedLayout(access.shape, order, vector, warps, target.warpSize, summed);
   // Of what is summed along its rows a lane takes more, as long as a row's lanes fill lines of memory and there are
@@ -147,16 +146,16 @@ LinearLayout coalescedLayout(const Access &access, int warps, const TargetInfo &
   return blockedLayout(access.shape, order, vector, warps, along, summed);
 }
 
-int64_t accessWidth(const LinearLayout &layout, const Access &access, const TargetInfo &target) {
+int64_t accessWidth(const LinearLayout &layout, const Access &access) {
   RegisterRun run = registerRun(layout);
-  return run.length == 1 ? 1 : std::min(run.length, widthAllowed(access, run.axis, target));
+  return run.length == 1 ? 1 : std::min(run.length, widthAllowed(access, run.axis));
 }
 
-int64_t bytesPerRun(const LinearLayout &layout, const Access &access, const TargetInfo &target) {
+int64_t bytesPerRun(const LinearLayout &layout, const Access &access) {
   SmallVector<unsigned> order = fastestFirst(access.pointer);
   if (order.empty())
     return access.elementBytes;
-  int64_t width = accessWidth(layout, access, target);
+  int64_t width = accessWidth(layout, access);
   uint32_t stride = strideOf(layout.shape(), order.front());
   int64_t run = registerRun(layout).axis == order.front() ? width : 1;
   while (run < layout.shape()[order.front()] && llvm::is_contained(layout.bases(InDim::Lane), stride * run))
@@ -171,13 +170,13 @@ std::optional<LinearLayout> turnedLayout(const LinearLayout &from, const Access 
   SmallVector<unsigned> order = fastestFirst(access.pointer);
   RegisterRun run = registerRun(from);
   const int64_t vector = target.vectorBytes / access.elementBytes;
-  if (run.axis == order.front() || run.length < vector || widthAllowed(access, order.front(), target) < vector)
+  if (run.axis == order.front() || run.length < vector || widthAllowed(access, order.front()) < vector)
     return std::nullopt;
   constexpr int64_t along = 4, beside = 8;
   if (access.shape[order[0]] < along * vector || access.shape[order[1]] < beside)
     return std::nullopt;
   LinearLayout layout = blockedLayout(access.shape, order, vector, warps, along);
-  bool fills = layout.isInjective() && bytesPerRun(layout, access, target) >= target.sectorBytes;
+  bool fills = layout.isInjective() && bytesPerRun(layout, access) >= target.sectorBytes;
   return fills ? std::optional(layout) : std::nullopt;
 }
 

@@ -34,10 +34,10 @@ struct Access {
   AxisInfo pointer;
   std::optional<AxisInfo> mask;
   int64_t elementBytes;
+  int64_t mostElements; // that one instruction can access
 };
 
-/// The layout with the fewest, widest and best coalesced accesses: up to `target.vectorBytes` a lane along the fastest
-/// axis. `summed` are the axes that are summed up (empty: none is): where the fastest one is, few lanes along it have
+/// The layout with the fewest, widest and best coalesced accesses: up to `mostElements` a lane along the fastest axis. `summed` are the axes that are summed up (empty: none is): where the fastest one is, few lanes along it have
 /// few to exchange.
 warp::LinearLayout coalescedLayout(const Access &access, int warps, const TargetInfo &target,
                                    const llvm::SmallBitVector &summed = {});
@@ -45,12 +45,12 @@ warp::LinearLayout coalescedLayout(const Access &access, int warps, const Target
 /// How many elements one instruction of a lane can access at once in `layout`: every aligned group of that many
 /// registers holds neighbours in memory, begins at a multiple of its own size, and has one mask. 1 when nothing can be
 /// joined.
-int64_t accessWidth(const warp::LinearLayout &layout, const Access &access, const TargetInfo &target);
+int64_t accessWidth(const warp::LinearLayout &layout, const Access &access);
 
 /// How many bytes, from the beginning of the tensor along its fastest axis, one instruction of a whole warp covers
 /// without a gap when each lane accesses `accessWidth` elements. At least `target.sectorBytes` means that no global
 /// traffic is wasted.
-int64_t bytesPerRun(const warp::LinearLayout &layout, const Access &access, const TargetInfo &target);
+int64_t bytesPerRun(const warp::LinearLayout &layout, const Access &access);
 
 /// The layout in which elements of 2 bytes are stored that lanes hold in full vectors along another axis than memory has
 /// them: four lanes along the fastest axis and eight beside them, to which `ldmatrix.trans` delivers vectors. None where

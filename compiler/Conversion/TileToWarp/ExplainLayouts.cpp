@@ -25,7 +25,7 @@ std::string wordsOf(LayoutAttr layout) { return inWords(layout.getLayout()); }
 SmallVector<LayoutAttr> alternatives(Operation *op, LayoutAttr chosen, const LayoutPlan &plan, const AxisAnalysis &axes,
                                      const TargetInfo &target, int warps) {
   constexpr size_t most = 6;
-  Access access = accessOf(op, axes);
+  Access access = accessOf(op, axes, target);
   llvm::SmallSetVector<LayoutAttr, 4> found;
   found.insert(plan.rules.attr(coalescedLayout(access, warps, target)));
   llvm::SmallSetVector<Value, 8> values(op->result_begin(), op->result_end());

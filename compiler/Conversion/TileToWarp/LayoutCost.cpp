@@ -53,9 +53,9 @@ int64_t arithmeticCost(Operation *op, const LayoutPlan &plan) {
 
 /// An access: its instructions, more where they leave gaps in sectors.
 int64_t accessCost(Operation *op, LayoutAttr layout, const AxisAnalysis &axes, const TargetInfo &target) {
-  Access accessed = accessOf(op, axes);
-  int64_t count = registersOf(layout.getLayout()) / accessWidth(layout.getLayout(), accessed, target);
-  int64_t run = bytesPerRun(layout.getLayout(), accessed, target);
+  Access accessed = accessOf(op, axes, target);
+  int64_t count = registersOf(layout.getLayout()) / accessWidth(layout.getLayout(), accessed);
+  int64_t run = bytesPerRun(layout.getLayout(), accessed);
   return std::max<int64_t>(1, count) * access *
          llvm::divideCeil(target.sectorBytes, std::min<int64_t>(run, target.sectorBytes));
 }

@@ -78,13 +78,12 @@ private:
   /// Whether a load reads no more sectors in the other layout: its instructions fill as much of each, and no more
   /// warps read the same. Every warp may read a vector in a loop, where an exchange would be two barriers an iteration.
   bool readsNoMore(tile::LoadOp load, const LinearLayout &own, const LinearLayout &other) const {
-    Access access = accessOf(load, axes);
+    Access access = accessOf(load, axes, target);
     if (access.shape.size() == 1 && load->getParentOfType<LoopLikeOpInterface>())
       return true;
     auto repeated = [](const LinearLayout &layout) { return llvm::popcount(layout.freeBits()[InDim::Warp]); };
     return repeated(other) <= repeated(own) &&
-           bytesPerRun(other, access, target) >=
-               std::min<int64_t>(bytesPerRun(own, access, target), target.sectorBytes);
+           bytesPerRun(other, access) >= std::min<int64_t>(bytesPerRun(own, access), target.sectorBytes);
   }
 
   const LayoutPlan &plan;
@@ -137,7 +136,7 @@ SmallVector<Preferred> movesOfWarps(func::FuncOp function, const LayoutPlan &pla
   for (auto &[own, alike] : loads) {
     int64_t width = 1;
     for (tile::LoadOp load : alike)
-      width = std::max(width, accessWidth(own.getLayout(), accessOf(load, axes), target));
+      width = std::max(width, accessWidth(own.getLayout(), accessOf(load, axes, target)));
     for (unsigned axis = own.getLayout().rank(); axis-- > 0;)
       if (std::optional<LinearLayout> other = withWarpsAlong(axis, own.getLayout(), Log2_64(width))) {
         Preferred &move = moves.emplace_back();

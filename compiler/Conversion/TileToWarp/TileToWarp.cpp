@@ -196,7 +196,7 @@ Operation *Writer::copy(Operation *op, LayoutAttr layout) {
 }
 
 void Writer::describeAccess(Operation *op, LayoutAttr layout, Operation *written) {
-  int64_t width = accessWidth(layout.getLayout(), accessOf(op, axes), target);
+  int64_t width = accessWidth(layout.getLayout(), accessOf(op, axes, target));
   written->setAttr(warp::contiguityAttrName, b.getI32IntegerAttr(width));
   AxisInfo pointer = proven.lookup(op->getOperand(0));
   if (layout.getLayout().size(warp::InDim::Register) > width &&

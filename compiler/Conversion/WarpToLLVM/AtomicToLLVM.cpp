@@ -13,24 +13,25 @@
 #include "compiler/Conversion/WarpToLLVM/VectorAccess.h"
 #include "compiler/Support/Remarks.h"
 #include "dialects/Tile/IR/TileOps.h"
-#include "llvm/ADT/SmallSet.h"
 
 using namespace mlir;
 
 namespace weft {
 namespace {
 
-/// The operation and type of PTX's `atom` and `red` (PTX ISA 9.7.13.5) for values of `type`; empty where the target has
-/// none.
-std::string nativeOperation(tile::AtomicKind kind, Type type, const TargetInfo &target) {
+/// The operation and type of PTX's `atom` and `red` (PTX ISA 9.7.13.5) for `count` neighbours of `type`; empty where
+/// the target has none.
+std::string nativeOperation(tile::AtomicKind kind, Type type, unsigned count, const TargetInfo &target) {
   std::string bits = std::to_string(type.getIntOrFloatBitWidth());
   switch (kind) {
   case tile::AtomicKind::Add:
     return "add.u" + bits;
   case tile::AtomicKind::FAdd:
-    if (type.isBF16())
-      return target.bf16Arithmetic ? "add.noftz.bf16" : "";
-    return type.isF16() ? "add.noftz.f16" : "add.f" + bits;
+    if (type.isBF16() && !target.bf16Arithmetic)
+      return "";
+    return type.isBF16() || type.isF16()
+               ? std::string("add.noftz.") + (type.isBF16() ? "bf16" : "f16") + (count == 2 ? "x2" : "")
+               : "add.f" + bits;
   case tile::AtomicKind::Max:
     return "max.s" + bits;
   case tile::AtomicKind::Min:
@@ -60,10 +61,13 @@ struct Atomic {
   bool isMasked; // whether the old value is asked for where nothing happens; it is undefined there
 };
 
-/// One PTX instruction where `condition` (null: everywhere) holds: the old value, or null when nothing reads it.
-Value emitNative(const Atomic &atomic, Value pointer, ArrayRef<Value> values, Value condition, Emitter &e) {
-  Type type = values.front().getType();
-  Words words = wordsOf(bytesOf(type), bytesOf(type));
+/// One PTX instruction where `condition` (null: everywhere) holds. `operands` follow the address, each the neighbours
+/// that one word holds. Their old values, or none when nothing reads them.
+Registers emitNative(const Atomic &atomic, Value pointer, ArrayRef<ArrayRef<Value>> given, Value condition,
+                     Emitter &e) {
+  Type type = given.front().front().getType();
+  const unsigned count = given.front().size();
+  Words words = wordsOf(count * bytesOf(type), bytesOf(type));
   std::string constraints, code;
   Registers operands;
   auto operand = [&](Value value, StringRef constraint) {
@@ -85,15 +89,15 @@ Value emitNative(const Atomic &atomic, Value pointer, ArrayRef<Value> values, Va
                          .str();
   std::string arguments = reduces ? "" : atomic.isRead ? "$0, " : "_, ";
   arguments += operand(pointer, "*m");
-  for (Value value : toWords(values, {static_cast<unsigned>(values.size()), words.bits}, e))
-    arguments += ", " + operand(value, words.constraint());
+  for (ArrayRef<Value> values : given)
+    arguments += ", " + operand(toWords(values, words, e).front(), words.constraint());
   if (condition)
     guard = "@" + operand(condition, "b") + " ";
   constraints += ",~{memory}";
   code = "{ " + code + guard + name + " " + arguments + "; }";
   SmallVector<Type, 1> results(atomic.isRead, words.type(e));
   Registers old = e.inlineAsm(code, constraints, results, operands, /*sideEffects=*/true);
-  return atomic.isRead ? fromWords(old, words, 1, type, e).front() : Value();
+  return atomic.isRead ? fromWords(old, words, count, type, e) : Registers();
 }
 
 /// LLVM's name of a scope.
@@ -132,7 +136,8 @@ Value emitAddBySwaps(const Atomic &atomic, Value pointer, Value value, Value con
   Value old = swaps->getArgument(0), number = LLVM::BitcastOp::create(e.b, e.loc, type, old);
   Value sum = LLVM::FAddOp::create(e.b, e.loc, number, value);
   Atomic swap{"cas.b16", tile::MemoryOrder::Relaxed, atomic.scope, /*isRead=*/true, /*isMasked=*/false};
-  Value seen = emitNative(swap, pointer, {old, LLVM::BitcastOp::create(e.b, e.loc, bits, sum)}, Value(), e);
+  Value wanted = LLVM::BitcastOp::create(e.b, e.loc, bits, sum);
+  Value seen = emitNative(swap, pointer, {old, wanted}, Value(), e).front();
   Value done = LLVM::ICmpOp::create(e.b, e.loc, LLVM::ICmpPredicate::eq, seen, old);
   LLVM::CondBrOp::create(e.b, e.loc, done, ends, ValueRange(), swaps, seen);
 
@@ -143,45 +148,48 @@ Value emitAddBySwaps(const Atomic &atomic, Value pointer, Value value, Value con
   return joins->getArgument(0);
 }
 
-/// One atomic for each element: `emit(register, condition)` under mask and ownership; binds the result of `op`.
-LogicalResult lowerAtomic(Operation *op, Type pointerType, ArrayRef<Value> masks, Emitter &e,
-                          llvm::function_ref<Value(unsigned, Value)> emit) {
-  SmallVector<unsigned> holders =
-      isa<RankedTensorType>(pointerType) ? firstHolders(layoutOf(pointerType)) : SmallVector<unsigned>{0};
+/// One atomic for each vector: `emit(first register, condition)` under mask and ownership gives the old values of its
+/// elements, or nothing; binds the result of `op`.
+LogicalResult lowerAtomic(Operation *op, Type pointerType, const Vectors &vectors, ArrayRef<Value> masks, Emitter &e,
+                          llvm::function_ref<Registers(unsigned, Value)> emit) {
+  if (isa<RankedTensorType>(pointerType))
+    if (auto remark = remarks::decided(remarks::access, op))
+      remark << remark::reason("a thread changes {0} by {1}, each of {2}", tile::textOf(pointerType),
+                               instructionsText(vectors.firstRegister.size()),
+                               vectors.width == 1 ? "one element" : "two elements");
   bool isRead = !op->getResult(0).use_empty();
   uint32_t threadBits = isRead ? sharedThreadBits(pointerType, e) : 0;
   Value owner = ownerOf(pointerType, e);
-  if (isa<RankedTensorType>(pointerType))
-    if (auto remark = remarks::decided(remarks::access, op))
-      remark << remark::reason("a thread changes {0} by {1}, each of one element", tile::textOf(pointerType),
-                               instructionsText(llvm::SmallSet<unsigned, 8>(holders.begin(), holders.end()).size()));
-  Registers results;
-  for (unsigned r = 0, n = *registerCount(pointerType); r < n; ++r) {
-    if (holders[r] != r) {
-      results.push_back(results[holders[r]]);
-      continue;
-    }
+  Registers results(*registerCount(pointerType));
+  for (unsigned first : vectors.firstRegister) {
     Value condition = masks.empty() ? owner
-                      : !owner      ? masks[r]
-                                    : Value(LLVM::AndOp::create(e.b, e.loc, masks[r], owner));
+                      : !owner      ? masks[first]
+                                    : Value(LLVM::AndOp::create(e.b, e.loc, masks[first], owner));
     beforeHandingRound(threadBits, e);
-    Value old = emit(r, condition);
-    results.push_back(isRead ? handRound(old, threadBits, e) : e.zero(registerType(op->getResult(0).getType())));
+    for (auto [i, old] : llvm::enumerate(emit(first, condition)))
+      results[first + i] = handRound(old, threadBits, e);
   }
+  Value nothing = isRead ? Value() : e.zero(registerType(op->getResult(0).getType()));
+  for (auto [result, holder] : llvm::zip_equal(results, vectors.holders))
+    result = isRead ? results[holder] : nothing;
   e.bind(op->getResult(0), results);
   return success();
 }
 
 LogicalResult lowerRMW(tile::AtomicRMWOp op, Emitter &e) {
   ArrayRef<Value> values = e.registers(op.getValue());
-  auto all = llvm::to_vector(llvm::seq<unsigned>(0, *registerCount(op.getPtr().getType())));
-  Registers addresses = addressesOf(op, op.getPtr(), all, e);
+  Type element = registerType(op.getType());
+  bool adds = op.getKind() == tile::AtomicKind::FAdd;
+  Vectors vectors = vectorsOf(op, op.getPtr(), adds ? e.target.elementsOfAtomicAdd(element) : 1);
+  Registers addresses = addressesOf(op, op.getPtr(), vectors.firstRegister, e);
   ArrayRef<Value> masks = op.getMask() ? e.registers(op.getMask()) : ArrayRef<Value>();
-  Atomic atomic{nativeOperation(op.getKind(), registerType(op.getType()), e.target), op.getOrder(), op.getScope(),
+  Atomic atomic{nativeOperation(op.getKind(), element, vectors.width, e.target), op.getOrder(), op.getScope(),
                 !op.use_empty(), !masks.empty()};
-  return lowerAtomic(op, op.getPtr().getType(), masks, e, [&](unsigned r, Value condition) {
-    return atomic.operation.empty() ? emitAddBySwaps(atomic, addresses[r], values[r], condition, e)
-                                    : emitNative(atomic, addresses[r], values[r], condition, e);
+  const Value *address = addresses.begin();
+  return lowerAtomic(op, op.getPtr().getType(), vectors, masks, e, [&](unsigned first, Value condition) {
+    Value pointer = *address++;
+    return atomic.operation.empty() ? Registers{emitAddBySwaps(atomic, pointer, values[first], condition, e)}
+                                    : emitNative(atomic, pointer, {values.slice(first, vectors.width)}, condition, e);
   });
 }
 
@@ -190,7 +198,7 @@ LogicalResult lowerCAS(tile::AtomicCASOp op, Emitter &e) {
                   expected = e.registers(op.getCompare());
   std::string bits = std::to_string(8 * bytesOf(registerType(op.getType())));
   Atomic atomic{"cas.b" + bits, op.getOrder(), op.getScope(), !op.use_empty(), /*isMasked=*/false};
-  return lowerAtomic(op, op.getPtr().getType(), {}, e, [&](unsigned r, Value condition) {
+  return lowerAtomic(op, op.getPtr().getType(), vectorsOf(op, op.getPtr(), 1), {}, e, [&](unsigned r, Value condition) {
     return emitNative(atomic, pointers[r], {expected[r], values[r]}, condition, e);
   });
 }

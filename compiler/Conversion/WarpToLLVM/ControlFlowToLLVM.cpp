@@ -8,6 +8,7 @@
 // Loops are emitted with their test at the end, as LLVM would rotate them.
 
 #include "compiler/Conversion/WarpToLLVM/Emitter.h"
+#include "compiler/Conversion/WarpToLLVM/VectorAccess.h"
 #include "dialects/Tile/IR/TileOps.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
@@ -51,10 +52,11 @@ void continueIn(Emitter &e, Block *block) {
 /// iteration stay together.
 unsigned elementsAWord(Value yielded) {
   auto type = dyn_cast<RankedTensorType>(yielded.getType());
-  if (!type || !yielded.getDefiningOp<tile::LoadOp>() || !type.getElementType().isIntOrFloat())
+  auto load = yielded.getDefiningOp<tile::LoadOp>();
+  if (!type || !load || !type.getElementType().isIntOrFloat())
     return 1;
   unsigned bits = type.getElementTypeBitWidth(), each = bits == 8 || bits == 16 ? 32 / bits : 1;
-  return *registerCount(type) % each == 0 ? each : 1;
+  return vectorsOf(load, load.getPtr(), each).width == each ? each : 1;
 }
 
 /// The registers of `value`, `each` of them as one word.

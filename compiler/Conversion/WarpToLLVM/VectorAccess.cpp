@@ -68,31 +68,43 @@ std::string instructionsText(size_t count) {
   return std::to_string(count) + (count == 1 ? " instruction" : " instructions");
 }
 
-Vectors cutIntoVectors(Operation *op, Value pointer, Emitter &e) {
+/// How many neighbours are known to be side by side in memory, and aligned.
+static unsigned promisedOf(Operation *op) {
+  auto contiguity = op->getAttrOfType<IntegerAttr>(warp::contiguityAttrName);
+  return contiguity ? llvm::bit_floor(static_cast<uint32_t>(std::max<int64_t>(1, contiguity.getInt()))) : 1;
+}
+
+Vectors vectorsOf(Operation *op, Value pointer, unsigned widest) {
   if (!isa<RankedTensorType>(pointer.getType()))
     return {1, {0}, {0}};
   const LinearLayout &layout = layoutOf(pointer.getType());
-  unsigned promised = 1;
-  if (auto contiguity = op->getAttrOfType<IntegerAttr>(warp::contiguityAttrName))
-    promised = static_cast<unsigned>(llvm::bit_floor(static_cast<uint64_t>(std::max<int64_t>(1, contiguity.getInt()))));
-  unsigned widest = std::max(1u, e.target.vectorBytes / bytesOf(memoryType(tile::pointeeTypeOf(pointer.getType()))));
-  Vectors vectors{
-      std::min({promised, widest, consecutiveRegisters(layout)}), {}, firstHolders(layout, equalBits(op, layout))};
+  Vectors vectors{std::min({promisedOf(op), widest, consecutiveRegisters(layout)}),
+                  {},
+                  firstHolders(layout, equalBits(op, layout))};
   for (unsigned r = 0; r < layout.size(InDim::Register); r += vectors.width)
     if (vectors.holders[r] == r)
       vectors.firstRegister.push_back(r);
+  return vectors;
+}
+
+Vectors cutIntoVectors(Operation *op, Value pointer, Emitter &e) {
+  const unsigned bytes = bytesOf(memoryType(tile::pointeeTypeOf(pointer.getType())));
+  const unsigned widest = std::max(1u, e.target.vectorBytes / bytes);
+  Vectors vectors = vectorsOf(op, pointer, widest);
+  if (!isa<RankedTensorType>(pointer.getType()))
+    return vectors;
   unsigned held = llvm::bit_floor(
       static_cast<unsigned>(llvm::SmallSet<unsigned, 8>(vectors.holders.begin(), vectors.holders.end()).size()));
   if (vectors.width < std::min(held, widest))
     remarks::missed(remarks::vectorWidth, op)
         << remark::reason("a thread accesses {0} of the {1} elements that one instruction could: {2}", vectors.width,
                           std::min(held, widest),
-                          promised == vectors.width ? "no more are known to be neighbours in memory, and aligned"
-                                                    : "the layout gives the thread no more neighbours");
+                          promisedOf(op) == vectors.width ? "no more are known to be neighbours in memory, and aligned"
+                                                          : "the layout gives the thread no more neighbours");
   if (auto remark = remarks::decided(remarks::access, op))
     remark << remark::reason("a thread {0} {1} by {2} of {3} bytes", op->getNumResults() > 0 ? "loads" : "stores",
                              tile::textOf(pointer.getType()), instructionsText(vectors.firstRegister.size()),
-                             vectors.width * bytesOf(memoryType(tile::pointeeTypeOf(pointer.getType()))));
+                             vectors.width * bytes);
   return vectors;
 }
 

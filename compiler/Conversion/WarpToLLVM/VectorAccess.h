@@ -24,8 +24,10 @@ struct Vectors {
   llvm::SmallVector<unsigned> holders;       // as `firstHolders`
 };
 
-/// The vectors of a load or store: as wide as its `warp.contiguity`, its layout and the target allow. `pointer` is its
-/// address.
+/// The vectors of an access of `pointer`: as wide as its `warp.contiguity` and its layout allow, and at most `widest`
+/// elements.
+Vectors vectorsOf(mlir::Operation *op, mlir::Value pointer, unsigned widest);
+/// The vectors of a load or store, as wide as the target allows; what it does, and why no more, is a remark.
 Vectors cutIntoVectors(mlir::Operation *op, mlir::Value pointer, Emitter &e);
 
 /// "1 instruction", "2 instructions", for remarks.

@@ -4,6 +4,7 @@
 #include "compiler/Target/NVPTX/EmitPTX.h"
 #include "compiler/Support/ProcessorTime.h"
 #include "compiler/Support/Remarks.h"
+#include "compiler/Target/NVPTX/AddressesInLoops.h"
 #include "compiler/Target/NVPTX/BackEnd.h"
 #include "compiler/Target/NVPTX/Optimise.h"
 #include "compiler/Target/NVPTX/OrderForRegisters.h"
@@ -215,7 +216,7 @@ FailureOr<EmittedPTX> emitPTX(ModuleOp module, const TargetInfo &target, EmitOpt
                           [&](llvm::StringRef kernel, int count) { sayRecomputed(module, kernel, count); }};
   int registers = options.registers ? options.registers : target.registersPerThread;
   ChosenPasses chosen(passes, [&]() -> llvm::SmallVector<llvm::Pass *> {
-    return {createRecomputeNumbers(), createOrderForRegisters(registers, reports)};
+    return {createAddressesInLoops(), createRecomputeNumbers(), createOrderForRegisters(registers, reports)};
   });
   if (machine->addPassesToEmitFile(chosen, stream, nullptr, llvm::CodeGenFileType::AssemblyFile,
                                    /*DisableVerify=*/!options.verify))

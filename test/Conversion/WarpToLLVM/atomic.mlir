@@ -108,3 +108,47 @@ module attributes {warp.target = "sm_90a"} {
     return
   }
 }
+
+// -----
+
+#pairs = #warp.layout<[128], register = [[1], [64]], lane = [[2], [4], [8], [16], [32]], warp = []>
+
+// Two neighbours of 16 bits that are known to be so are one word, old values too.
+// CHECK-LABEL: llvm.func @pairs
+// CHECK-COUNT-2: "{ .reg .b32 undefined; mul.lo.s32 $0, undefined, 0; @$3 atom.acq_rel.gpu.global.add.noftz.f16x2 $0, $1, $2; }", "=r,*m,r,b,~{memory}"
+// CHECK-NOT: atom.
+module attributes {warp.target = "sm_80"} {
+  func.func @pairs(%x: !tile.ptr<f16>, %s: f16, %c: i1) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 1, stages = 1>} {
+    %r = tile.make_range {start = 0 : i32, end = 128 : i32} : tensor<128xi32, #pairs>
+    %b = tile.splat %x : !tile.ptr<f16> -> tensor<128x!tile.ptr<f16>, #pairs>
+    %p = tile.addptr %b, %r : tensor<128x!tile.ptr<f16>, #pairs>, tensor<128xi32, #pairs>
+    %v = tile.splat %s : f16 -> tensor<128xf16, #pairs>
+    %m = tile.splat %c : i1 -> tensor<128xi1, #pairs>
+    %old = tile.atomic_rmw fadd %p, %v, %m {warp.contiguity = 8 : i32} : (tensor<128x!tile.ptr<f16>, #pairs>, tensor<128xf16, #pairs>, tensor<128xi1, #pairs>) -> tensor<128xf16, #pairs>
+    tile.store %p, %old : tensor<128x!tile.ptr<f16>, #pairs>
+    return
+  }
+}
+
+// -----
+
+#pairs = #warp.layout<[128], register = [[1], [64]], lane = [[2], [4], [8], [16], [32]], warp = []>
+
+// Not of bf16 on a target without its additions, nor of what else is done to memory.
+// CHECK-LABEL: llvm.func @apart
+// CHECK-COUNT-4: atom.relaxed.gpu.global.cas.b16
+// CHECK-COUNT-4: red.relaxed.gpu.global.max.s32
+module attributes {warp.target = "sm_80"} {
+  func.func @apart(%x: !tile.ptr<bf16>, %s: bf16, %y: !tile.ptr<i32>, %t: i32) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 1, stages = 1>} {
+    %r = tile.make_range {start = 0 : i32, end = 128 : i32} : tensor<128xi32, #pairs>
+    %b = tile.splat %x : !tile.ptr<bf16> -> tensor<128x!tile.ptr<bf16>, #pairs>
+    %p = tile.addptr %b, %r : tensor<128x!tile.ptr<bf16>, #pairs>, tensor<128xi32, #pairs>
+    %v = tile.splat %s : bf16 -> tensor<128xbf16, #pairs>
+    %old = tile.atomic_rmw fadd %p, %v {order = #tile<order relaxed>, warp.contiguity = 8 : i32} : (tensor<128x!tile.ptr<bf16>, #pairs>, tensor<128xbf16, #pairs>) -> tensor<128xbf16, #pairs>
+    %b1 = tile.splat %y : !tile.ptr<i32> -> tensor<128x!tile.ptr<i32>, #pairs>
+    %p1 = tile.addptr %b1, %r : tensor<128x!tile.ptr<i32>, #pairs>, tensor<128xi32, #pairs>
+    %v1 = tile.splat %t : i32 -> tensor<128xi32, #pairs>
+    %old1 = tile.atomic_rmw max %p1, %v1 {order = #tile<order relaxed>, warp.contiguity = 4 : i32} : (tensor<128x!tile.ptr<i32>, #pairs>, tensor<128xi32, #pairs>) -> tensor<128xi32, #pairs>
+    return
+  }
+}

@@ -21,7 +21,7 @@ Access rowMajor(llvm::ArrayRef<int64_t> shape, int64_t elementBytes) {
   AxisInfo pointer = AxisInfo::unknown(2);
   pointer.contiguity = {1, shape[1]};
   pointer.divisibility = {16, 16};
-  return {shape, pointer, std::nullopt, elementBytes};
+  return {shape, pointer, std::nullopt, elementBytes, 16 / elementBytes};
 }
 
 TEST(ChooseLayouts, CoalescedAccessIsSixteenBytesALane) {
@@ -30,8 +30,8 @@ TEST(ChooseLayouts, CoalescedAccessIsSixteenBytesALane) {
   LinearLayout layout = coalescedLayout(access, 4, target());
   EXPECT_TRUE(layout.isSurjective());
   EXPECT_TRUE(layout.isInjective());
-  EXPECT_EQ(accessWidth(layout, access, target()), 8);
-  EXPECT_EQ(bytesPerRun(layout, access, target()), 128);
+  EXPECT_EQ(accessWidth(layout, access), 8);
+  EXPECT_EQ(bytesPerRun(layout, access), 128);
 }
 
 TEST(ChooseLayouts, MaskNarrowsTheAccess) {
@@ -39,14 +39,14 @@ TEST(ChooseLayouts, MaskNarrowsTheAccess) {
   Access access = rowMajor(shape, 2);
   access.mask = AxisInfo::unknown(2);
   access.mask->constancy = {64, 2};
-  EXPECT_EQ(accessWidth(coalescedLayout(access, 4, target()), access, target()), 2);
+  EXPECT_EQ(accessWidth(coalescedLayout(access, 4, target()), access), 2);
 }
 
 TEST(ChooseLayouts, AlignmentNarrowsTheAccess) {
   const int64_t shape[] = {64, 64};
   Access access = rowMajor(shape, 2);
   access.pointer.divisibility = {4, 4};
-  EXPECT_EQ(accessWidth(coalescedLayout(access, 4, target()), access, target()), 2);
+  EXPECT_EQ(accessWidth(coalescedLayout(access, 4, target()), access), 2);
 }
 
 TEST(ChooseLayouts, ColumnMajorWalksTheOtherAxis) {
@@ -55,7 +55,7 @@ TEST(ChooseLayouts, ColumnMajorWalksTheOtherAxis) {
   access.pointer.contiguity = {64, 1};
   LinearLayout layout = coalescedLayout(access, 4, target());
   EXPECT_THAT(layout.delinearize(layout.apply(InDim::Register, 1)), ElementsAre(1, 0));
-  EXPECT_EQ(accessWidth(layout, access, target()), 8);
+  EXPECT_EQ(accessWidth(layout, access), 8);
 }
 
 TEST(ChooseLayouts, SmallTensorIsSpreadOverAllLanes) {
@@ -76,8 +76,8 @@ TEST(ChooseLayouts, TensorSmallerThanTheBlockRepeats) {
 TEST(ChooseLayouts, F32AccumulatorIsStoredInWholeSectors) {
   const int64_t shape[] = {64, 64};
   LinearLayout layout = mmaAccLayout(shape, {4, 1});
-  EXPECT_EQ(bytesPerRun(layout, rowMajor(shape, 4), target()), 32);
-  EXPECT_EQ(bytesPerRun(layout, rowMajor(shape, 2), target()), 16) << "half a sector: goes through shared memory";
+  EXPECT_EQ(bytesPerRun(layout, rowMajor(shape, 4)), 32);
+  EXPECT_EQ(bytesPerRun(layout, rowMajor(shape, 2)), 16) << "half a sector: goes through shared memory";
 }
 
 TEST(ChooseLayouts, WarpGrid) {
