@@ -82,6 +82,15 @@ Wavefronts weft::warp::wavefrontsOf(const SharedAccess &access, unsigned element
   return total;
 }
 
+unsigned weft::warp::instructionsOf(const SharedAccess &access, unsigned elementBytes) {
+  const unsigned registers = access.offsets.size(InDim::Register), inWord = std::max(1u, 4 / elementBytes);
+  unsigned ordered = 0;
+  while (ordered < access.pieceBits.size() && access.pieceBits[ordered] == ordered)
+    ++ordered;
+  const bool whole = (1u << ordered) >= inWord;
+  return registers / access.pieceElements() + (whole ? 0 : registers / inWord * (inWord - 1));
+}
+
 /// The lane directions that one wavefront covers when lanes access `pieceBytes` bytes each.
 static Vectors lanesOfOneWavefront(const LinearLayout &layout, unsigned pieceBytes) {
   unsigned lanes = std::min(32u, lineBytes / std::max(pieceBytes, 4u));
@@ -175,7 +184,7 @@ LinearLayout weft::warp::scratchLayout(const LinearLayout &source, const LinearL
   copy_if(read, std::back_inserter(shared), [&](uint32_t vector) { return vector && is_contained(written, vector); });
 
   std::optional<LinearLayout> best;
-  std::pair<unsigned, unsigned> bestCost; // wavefronts, then accesses
+  std::pair<unsigned, unsigned> bestCost; // wavefronts, then instructions
   auto consider = [&](ArrayRef<uint32_t> order) {
     Span span;
     Vectors piece;
@@ -185,9 +194,9 @@ LinearLayout weft::warp::scratchLayout(const LinearLayout &source, const LinearL
     for (;; piece.pop_back()) {
       LinearLayout layout = layoutAbove(source, result, piece, elementBytes);
       SharedAccess write = accessOf(source, layout, elementBytes), load = accessOf(result, layout, elementBytes);
-      std::pair<unsigned, unsigned> cost{
-          wavefrontsOf(write, elementBytes).needed + wavefrontsOf(load, elementBytes).needed,
-          source.size(InDim::Register) / write.pieceElements() + result.size(InDim::Register) / load.pieceElements()};
+      std::pair<unsigned, unsigned> cost{wavefrontsOf(write, elementBytes).needed +
+                                             wavefrontsOf(load, elementBytes).needed,
+                                         instructionsOf(write, elementBytes) + instructionsOf(load, elementBytes)};
       bool isWhole = isOfOperands(load.pieceBits, elementBytes, operandBits);
       if (!best || (isWhole && cost < bestCost)) {
         best = layout;

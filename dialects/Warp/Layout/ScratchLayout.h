@@ -22,6 +22,10 @@ SharedAccess accessOf(const LinearLayout &registers, const LinearLayout &shared,
 /// The wavefronts that one warp's whole access needs, all registers counted.
 Wavefronts wavefrontsOf(const SharedAccess &access, unsigned elementBytes);
 
+/// The instructions that a lane's whole access takes: its pieces, and what puts elements of one word together, or takes
+/// them apart, that are no neighbours both in registers and in memory.
+unsigned instructionsOf(const SharedAccess &access, unsigned elementBytes);
+
 /// A bijective layout over offset that `source` writes to and `result` reads from in wide pieces and without bank
 /// conflicts, as far as there is one: the widest piece goes to the lowest offsets; rows that share banks are spanned by
 /// sums of one direction of each side's lanes, which neither side's lanes walk along ("Linear Layouts", section 5.4).

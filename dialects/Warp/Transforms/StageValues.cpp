@@ -284,14 +284,14 @@ static ConvertLayoutOp conversionOf(tile::DotOp dot, unsigned operand) {
   return worthIt ? convert : ConvertLayoutOp();
 }
 
-/// The layout of a tile that is written and read in the fewest accesses and wavefronts.
+/// The layout of a tile that is written and read in the fewest instructions and wavefronts.
 static LinearLayout cheapestTile(Value value, ArrayRef<std::pair<OpOperand *, ConvertLayoutOp>> uses) {
   unsigned bytes = Tile::bytesOf(value);
   ArrayRef<int64_t> shape = cast<RankedTensorType>(value.getType()).getShape();
   ConvertLayoutOp first = uses.front().second;
   auto cost = [&](const LinearLayout &registers, const LinearLayout &tile) {
     SharedAccess access = accessOf(registers, tile, bytes);
-    return wavefrontsOf(access, bytes).needed + access.offsets.size(InDim::Register) / access.pieceElements();
+    return wavefrontsOf(access, bytes).needed + instructionsOf(access, bytes);
   };
   std::optional<LinearLayout> best;
   uint64_t least = 0;

@@ -157,3 +157,23 @@ module attributes {warp.target = "sm_80"} {
     return
   }
 }
+
+// -----
+
+#sums = #warp.layout<[64, 32], register = [[0, 1], [8, 0], [0, 8], [0, 16], [16, 0]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], warp = [[32, 0]]>
+#operand = #warp.layout<[64, 32], register = [[1, 0], [8, 0], [16, 0], [32, 0], [0, 8], [0, 16]], lane = [[2, 0], [4, 0], [0, 1], [0, 2], [0, 4]], warp = [[0, 0]]>
+
+// Sums that become an operand B: wider pieces would be fewer, but of elements that are put together two by two.
+// CHECK-LABEL: llvm.func @pairs_along_k
+// CHECK-COUNT-16: llvm.store %{{.*}} : {{.*}}, !llvm.ptr<3>
+// CHECK-NOT: llvm.store
+// CHECK-COUNT-8: ldmatrix.sync.aligned.m8n8.x4.trans.b16
+// CHECK-NOT: ldmatrix
+// CHECK-NOT: llvm.load
+module attributes {warp.target = "sm_80"} {
+  func.func @pairs_along_k(%x: f16) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 2, stages = 1>} {
+    %s = tile.splat %x : f16 -> tensor<64x32xf16, #sums>
+    %r = warp.convert_layout %s {warp.scratch = 0 : i64} : tensor<64x32xf16, #sums> -> tensor<64x32xf16, #operand>
+    return
+  }
+}

@@ -88,6 +88,69 @@ module attributes {warp.target = "sm_80"} {
 // -----
 
 #acc = #warp.layout<[16, 16], register = [[0, 1], [8, 0], [0, 8]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]]>
+#a = #warp.layout<[16, 16], register = [[8, 0], [0, 4], [0, 8]], lane = [[0, 1], [0, 2], [1, 0], [2, 0], [4, 0]]>
+#b = #warp.layout<[16, 16], register = [[4, 0], [8, 0], [0, 8]], lane = [[1, 0], [2, 0], [0, 1], [0, 2], [0, 4]]>
+
+// What was widened from 16 bits, or cut off, is tf32 already: it is not rounded, and of three products those with what the
+// rounding lost are left out.
+// CHECK-LABEL: llvm.func @exact(
+// CHECK-COUNT-1: "llvm.nvvm.f2tf32.rna"
+// CHECK-NOT: f2tf32
+// CHECK-COUNT-4: "llvm.nvvm.mma.m16n8k8.row.col.tf32"
+// CHECK-NOT: llvm.nvvm.mma
+// CHECK-LABEL: llvm.func @exact_and_not(
+// CHECK-COUNT-2: "llvm.nvvm.f2tf32.rna"
+// CHECK-NOT: f2tf32
+// CHECK-COUNT-8: "llvm.nvvm.mma.m16n8k8.row.col.tf32"
+// CHECK-NOT: llvm.nvvm.mma
+// CHECK-LABEL: llvm.func @cut(
+// CHECK-COUNT-1: "llvm.nvvm.f2tf32.rna"
+// CHECK-NOT: f2tf32
+// CHECK-LABEL: llvm.func @cut_too_late(
+// CHECK-COUNT-2: "llvm.nvvm.f2tf32.rna"
+module attributes {warp.target = "sm_80"} {
+  func.func @exact(%x: bf16, %y: f32) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 1, stages = 1>} {
+    %narrow = tile.splat %x : bf16 -> tensor<16x16xbf16, #a>
+    %wide = arith.extf %narrow : tensor<16x16xbf16, #a> to tensor<16x16xf32, #a>
+    %a = arith.negf %wide : tensor<16x16xf32, #a>
+    %b = tile.splat %y : f32 -> tensor<16x16xf32, #b>
+    %c = tile.splat %y : f32 -> tensor<16x16xf32, #acc>
+    %d = warp.mma %a, %b, %c {shape = array<i32: 16, 8, 8>} : tensor<16x16xf32, #a> * tensor<16x16xf32, #b> -> tensor<16x16xf32, #acc>
+    return
+  }
+  func.func @exact_and_not(%x: f16, %y: f32) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 1, stages = 1>} {
+    %narrow = tile.splat %x : f16 -> tensor<16x16xf16, #a>
+    %a = arith.extf %narrow : tensor<16x16xf16, #a> to tensor<16x16xf32, #a>
+    %b = tile.splat %y : f32 -> tensor<16x16xf32, #b>
+    %c = tile.splat %y : f32 -> tensor<16x16xf32, #acc>
+    %d = warp.mma %a, %b, %c {shape = array<i32: 16, 8, 8>, precision = #tile<precision tf32x3>} : tensor<16x16xf32, #a> * tensor<16x16xf32, #b> -> tensor<16x16xf32, #acc>
+    return
+  }
+  func.func @cut(%x: i32, %y: f32) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 1, stages = 1>} {
+    %kept = arith.constant dense<-8192> : tensor<16x16xi32, #a>
+    %bits = tile.splat %x : i32 -> tensor<16x16xi32, #a>
+    %rest = arith.andi %bits, %kept : tensor<16x16xi32, #a>
+    %a = arith.bitcast %rest : tensor<16x16xi32, #a> to tensor<16x16xf32, #a>
+    %b = tile.splat %y : f32 -> tensor<16x16xf32, #b>
+    %c = tile.splat %y : f32 -> tensor<16x16xf32, #acc>
+    %d = warp.mma %a, %b, %c {shape = array<i32: 16, 8, 8>} : tensor<16x16xf32, #a> * tensor<16x16xf32, #b> -> tensor<16x16xf32, #acc>
+    return
+  }
+  func.func @cut_too_late(%x: i32, %y: f32) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 1, stages = 1>} {
+    %kept = arith.constant dense<-4096> : tensor<16x16xi32, #a>
+    %bits = tile.splat %x : i32 -> tensor<16x16xi32, #a>
+    %rest = arith.andi %bits, %kept : tensor<16x16xi32, #a>
+    %a = arith.bitcast %rest : tensor<16x16xi32, #a> to tensor<16x16xf32, #a>
+    %b = tile.splat %y : f32 -> tensor<16x16xf32, #b>
+    %c = tile.splat %y : f32 -> tensor<16x16xf32, #acc>
+    %d = warp.mma %a, %b, %c {shape = array<i32: 16, 8, 8>} : tensor<16x16xf32, #a> * tensor<16x16xf32, #b> -> tensor<16x16xf32, #acc>
+    return
+  }
+}
+
+// -----
+
+#acc = #warp.layout<[16, 16], register = [[0, 1], [8, 0], [0, 8]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]]>
 #a = #warp.layout<[16, 32], register = [[0, 1], [0, 2], [8, 0], [0, 16]], lane = [[0, 4], [0, 8], [1, 0], [2, 0], [4, 0]]>
 #b = #warp.layout<[32, 16], register = [[1, 0], [2, 0], [16, 0], [0, 8]], lane = [[4, 0], [8, 0], [0, 1], [0, 2], [0, 4]]>
 

@@ -104,13 +104,10 @@ std::optional<MatrixExchange> matrixExchange(ConvertLayoutOp op, const SharedAcc
   auto type = cast<RankedTensorType>(op.getSource().getType());
   if (type.getRank() != 2 || elementBytes(type.getElementType()) != 2)
     return std::nullopt;
-  auto accesses = [](const SharedAccess &access) {
-    return access.offsets.size(InDim::Register) / access.pieceElements();
-  };
   for (unsigned axis : {1u, 0u}) {
     std::optional<MatrixExchange> exchange = exchangeThrough(op, swizzledLayout(type.getShape(), axis, 2));
-    if (!exchange ||
-        accesses(exchange->write) + exchange->matrices.first.size() >= accesses(plainWrite) + accesses(plainRead))
+    if (!exchange || instructionsOf(exchange->write, 2) + exchange->matrices.first.size() >=
+                         instructionsOf(plainWrite, 2) + instructionsOf(plainRead, 2))
       continue;
     if (!hasConflicts(*exchange))
       return exchange;

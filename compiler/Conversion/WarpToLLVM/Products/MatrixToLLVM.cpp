@@ -5,7 +5,11 @@
 // instruction first, then its neighbours along K, then along the other axis.
 
 #include "compiler/Conversion/WarpToLLVM/Emitter.h"
+#include "dialects/Tile/IR/TileOps.h"
 #include "dialects/Warp/IR/WarpOps.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 using namespace weft::warp;
@@ -81,9 +85,36 @@ SmallVector<Value> packWords(Emitter &e, ArrayRef<Value> registers, Type type) {
   return words;
 }
 
+constexpr unsigned bitsBeyondTF32 = 13; // of f32
+
+/// Whether f32 values are numbers of tf32 already: those widened from 16 bits and fewer are, and those cut off there.
+bool isTF32(Value value) {
+  Operation *op = value.getDefiningOp();
+  if (!op)
+    return false;
+  if (isa<arith::ExtFOp>(op))
+    return true;
+  if (isa<arith::SIToFPOp, arith::UIToFPOp>(op))
+    return getElementTypeOrSelf(op->getOperand(0)).getIntOrFloatBitWidth() <= 8;
+  if (SplatElementsAttr numbers; matchPattern(op, m_Constant(&numbers)))
+    return numbers.getSplatValue<APFloat>().bitcastToAPInt().countr_zero() >= bitsBeyondTF32;
+  if (auto bits = dyn_cast<arith::BitcastOp>(op)) {
+    auto cut = bits.getIn().getDefiningOp<arith::AndIOp>();
+    APInt kept;
+    return cut && matchPattern(cut.getRhs(), m_ConstantInt(&kept)) && kept.countr_zero() >= bitsBeyondTF32;
+  }
+  if (auto select = dyn_cast<arith::SelectOp>(op))
+    return isTF32(select.getTrueValue()) && isTF32(select.getFalseValue());
+  return isa<arith::NegFOp, math::AbsFOp, warp::ConvertLayoutOp, tile::ReshapeOp, tile::PermuteOp, tile::BroadcastOp,
+             tile::ExpandDimsOp>(op) &&
+         isTF32(op->getOperand(0));
+}
+
 /// f32 values rounded to tf32, to nearest, ties away from zero (`cvt.rna.tf32.f32`); with `withRest`, also what the
-/// rounding lost, rounded likewise.
-Split splitTF32(Emitter &e, ArrayRef<Value> registers, bool withRest) {
+/// rounding lost, rounded likewise. Nothing is, and no rest is there, where `exact`.
+Split splitTF32(Emitter &e, ArrayRef<Value> registers, bool withRest, bool exact) {
+  if (exact)
+    return {packWords(e, registers, e.b.getI32Type()), {}};
   auto round = [&](Value value) { return e.intrinsic("llvm.nvvm.f2tf32.rna", e.b.getI32Type(), {value}); };
   llvm::DenseMap<Value, std::pair<Value, Value>> known; // a value that several registers repeat is rounded once
   Split split;
@@ -144,11 +175,13 @@ LogicalResult lowerMma(MmaOp op, Emitter &e) {
 
   if (aRegisters.front().getType().isF32()) {
     bool three = op.getPrecision() == tile::Precision::TF32x3;
-    Split a = splitTF32(e, aRegisters, three), b = splitTF32(e, bRegisters, three);
-    if (three) { // the small products first: they are lost beside the large one otherwise
+    Split a = splitTF32(e, aRegisters, three, isTF32(op.getA()));
+    Split b = splitTF32(e, bRegisters, three, isTF32(op.getB()));
+    // The small products first: they are lost beside the large one otherwise.
+    if (three && !a.low.empty())
       emitProduct(e, *instruction, extents, a.low, b.high, acc);
+    if (three && !b.low.empty())
       emitProduct(e, *instruction, extents, a.high, b.low, acc);
-    }
     emitProduct(e, *instruction, extents, a.high, b.high, acc);
   } else {
     emitProduct(e, *instruction, extents, packWords(e, aRegisters, instruction->word),
