@@ -4,25 +4,11 @@
 namespace weft::simulator {
 
 std::string_view findingName(FindingKind kind) {
-  static constexpr std::string_view names[] = {"out-of-bounds",
-                                               "misaligned",
-                                               "use-after-free",
-                                               "uninitialised",
-                                               "shared-race",
-                                               "global-race",
-                                               "async-unwaited",
-                                               "async-overwrite",
-                                               "missing-proxy-fence",
-                                               "wgmma-accumulator",
-                                               "wgmma-warpgroup",
-                                               "mbarrier-misuse",
-                                               "deadlock",
-                                               "barrier-mismatch",
-                                               "divergent-aligned",
-                                               "register-limit",
-                                               "exit-with-async",
-                                               "unsupported",
-                                               "trap"};
+  static constexpr std::string_view names[] = {
+      "out-of-bounds",   "misaligned",      "use-after-free",  "uninitialised",       "shared-race",
+      "global-race",     "async-unwaited",  "async-overwrite", "missing-proxy-fence", "wgmma-accumulator",
+      "wgmma-warpgroup", "mbarrier-misuse", "deadlock",        "barrier-mismatch",    "divergent-aligned",
+      "register-limit",  "exit-with-async", "sparse-metadata", "unsupported",         "trap"};
   return names[size_t(kind)];
 }
 

@@ -32,6 +32,7 @@ enum class FindingKind : uint8_t {
   DivergentAligned,
   RegisterLimit,
   ExitWithAsync,
+  SparseMetadata,
   Unsupported,
   Trap,
 };

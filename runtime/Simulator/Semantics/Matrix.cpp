@@ -11,7 +11,9 @@ namespace weft::simulator::semantics {
 #define WEFT_MATRIX_KERNEL(NAME)                                                                                       \
   void multiply##NAME(const MatrixProduct &, const void *const *, const void *const *, const void *const *,            \
                       void *const *);                                                                                  \
-  void multiplyPieces##NAME(const PiecesProduct &)
+  void multiplyPieces##NAME(const PiecesProduct &);                                                                    \
+  void multiplySparse##NAME(const MatrixProduct &, const SparseRows &, const void *const *, const void *const *,       \
+                            const void *const *, void *const *)
 WEFT_MATRIX_KERNEL(Portable);
 WEFT_MATRIX_KERNEL(Avx2);
 WEFT_MATRIX_KERNEL(Avx512);
@@ -34,17 +36,18 @@ bool isAny(MatrixShape shape, std::initializer_list<MatrixShape> shapes) {
 bool isFloatAccumulator(AccumulatorType type) { return type == AccumulatorType::F32 || type == AccumulatorType::F16; }
 
 struct KernelList {
-  std::array<MatrixKernel, 3> kernels{MatrixKernel{"portable", multiplyPortable, multiplyPiecesPortable}};
+  std::array<MatrixKernel, 3> kernels{
+      MatrixKernel{"portable", multiplyPortable, multiplyPiecesPortable, multiplySparsePortable}};
   size_t count = 1;
 
   KernelList() {
 #ifdef WEFT_SIMULATOR_X86_KERNELS
     __builtin_cpu_init();
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c")) {
-      kernels[count++] = {"avx2", multiplyAvx2, multiplyPiecesAvx2};
+      kernels[count++] = {"avx2", multiplyAvx2, multiplyPiecesAvx2, multiplySparseAvx2};
       if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
           __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq"))
-        kernels[count++] = {"avx512", multiplyAvx512, multiplyPiecesAvx512};
+        kernels[count++] = {"avx512", multiplyAvx512, multiplyPiecesAvx512, multiplySparseAvx512};
     }
 #endif
   }
@@ -123,6 +126,12 @@ void multiply(const MatrixProduct &product, const void *const *a, const void *co
 void multiplyPieces(const PiecesProduct &product) {
   static const auto best = matrixKernels().back().multiplyPieces;
   best(product);
+}
+
+void multiplySparse(const MatrixProduct &product, const SparseRows &rows, const void *const *a, const void *const *b,
+                    const void *const *c, void *const *d) {
+  static const auto best = matrixKernels().back().multiplySparse;
+  best(product, rows, a, b, c, d);
 }
 
 std::span<const MatrixKernel> matrixKernels() { return std::span(kernelList().kernels).first(kernelList().count); }

@@ -21,6 +21,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -87,11 +88,60 @@ struct PiecesProduct {
 };
 void multiplyPieces(const PiecesProduct &product);
 
-/// One way to compute `multiply` and `multiplyPieces`; all give the same bits.
+/// Which row of B each element that a sparse A stores is multiplied by.
+struct SparseRows {
+  unsigned stored = 0;     ///< elements of each row of A: half of k
+  uint8_t of[16][64] = {}; ///< per row of A and element
+};
+
+/// A product with a structured sparse A, as `mma.sp` and a warp's rows of `wgmma.mma_async.sp` have it.
+struct SparseProduct {
+  MatrixProduct product; ///< k counts the elements that are not stored too
+  unsigned selector = 0; ///< which threads of four hold the metadata, below selectorsOf
+  bool ordered = false;  ///< indices must ascend
+};
+
+/// Four bits of metadata that are no indices: lane and bits, and the row and the first element of A they are for.
+struct MetadataFault {
+  unsigned lane, bits, row, element;
+};
+
+/// The metadata of 16 rows of A, read.
+struct Metadata {
+  SparseRows rows;
+  std::optional<MetadataFault> fault; ///< the first
+};
+
+/// Reads the metadata that 32 lanes hold (PTX ISA "Sparse matrix storage" and "Matrix fragments for multiply-accumulate
+/// operation with sparse matrix A"). Lanes of which `ignored` has the bit are never at fault.
+Metadata readMetadata(const SparseProduct &sparse, const uint32_t lanes[32], uint32_t ignored = 0);
+
+/// How many selectors a product has: 4, 2 or 1, as one, two or all of four threads hold its metadata.
+unsigned selectorsOf(const MatrixProduct &product);
+/// The lanes that hold the metadata.
+uint32_t metadataLanes(const SparseProduct &sparse);
+
+/// Whether PTX has `product` as an `mma.sp` of sm_80, or of sm_89 for 8-bit floats.
+bool isSparseMmaProduct(const MatrixProduct &product);
+
+/// D = A * B + C of a sparse A: what `multiply` gives of the stored elements of each row and the rows of B they meet.
+/// Elements that are not stored multiply nothing, not even infinities.
+void multiplySparse(const MatrixProduct &product, const SparseRows &rows, const void *const *a, const void *const *b,
+                    const void *const *c, void *const *d);
+
+/// The same of 8-bit floats as sm_89 and as sm_90 run `mma.sp`: see multiplyHalves and multiplyWidened.
+void multiplySparseHalves(const MatrixProduct &product, const SparseRows &rows, const void *const *a,
+                          const void *const *b, const void *const *c, void *const *d);
+void multiplySparseWidened(const MatrixProduct &product, const SparseRows &rows, const void *const *a,
+                           const void *const *b, const void *const *c, void *const *d);
+
+/// One way to compute `multiply`, `multiplyPieces` and `multiplySparse`; all give the same bits.
 struct MatrixKernel {
   std::string_view name; ///< "portable", "avx2" or "avx512"
   void (*multiply)(const MatrixProduct &, const void *const *, const void *const *, const void *const *, void *const *);
   void (*multiplyPieces)(const PiecesProduct &);
+  void (*multiplySparse)(const MatrixProduct &, const SparseRows &, const void *const *, const void *const *,
+                         const void *const *, void *const *);
 };
 
 /// The ways this machine can run, slowest first.

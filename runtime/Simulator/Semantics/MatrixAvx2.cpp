@@ -11,4 +11,9 @@ void multiplyAvx2(const MatrixProduct &product, const void *const *a, const void
 
 void multiplyPiecesAvx2(const PiecesProduct &product) { multiplyPiecesHere(product); }
 
+void multiplySparseAvx2(const MatrixProduct &product, const SparseRows &rows, const void *const *a,
+                        const void *const *b, const void *const *c, void *const *d) {
+  multiplySparseHere(product, rows, a, b, c, d);
+}
+
 } // namespace weft::simulator::semantics

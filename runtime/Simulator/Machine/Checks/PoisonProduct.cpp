@@ -10,6 +10,8 @@
 namespace weft::simulator::machine {
 namespace {
 
+namespace sem = semantics;
+
 /// Which element an accumulator's register holds in a lane (PTX ISA 9.7.14, the fragments of m16n8 and m8n8).
 struct ElementPlace {
   unsigned row, column, columns;
@@ -41,7 +43,7 @@ bool poisonProduct(Warp &warp, const Record &record, uint32_t mask) {
   const auto &p = *static_cast<const Product *>(record.aux);
   const unsigned m = p.product.shape.m;
   const bool known = !p.quadPairs && p.product.shape.n == 8 && (m == 8 || m == 16) &&
-                     site.wideCount == p.dCount + p.aCount + p.bCount + p.cCount && p.cCount == p.dCount &&
+                     site.wideCount == p.dCount + p.aCount + p.bCount + p.cCount + p.sparse && p.cCount == p.dCount &&
                      p.dCount == (m == 8 ? 2u : p.dCount) && (p.dCount == 2 || p.dCount == 4);
   if (!known)
     return false;
@@ -51,6 +53,9 @@ bool poisonProduct(Warp &warp, const Record &record, uint32_t mask) {
     eachLane(poisonOf(warp, a[i]), [&](unsigned lane) { rows |= 1u << (lane / 4 + (m == 16 ? 8 * (i % 2) : 0)); });
   for (unsigned i = 0; i < p.bCount; ++i)
     eachLane(poisonOf(warp, b[i]), [&](unsigned lane) { columns |= 1u << lane / 4; });
+  if (p.sparse) // where a row's elements lie
+    eachLane(poisonOf(warp, c[p.cCount]) & sem::metadataLanes({p.product, p.selector, p.ordered}),
+             [&](unsigned lane) { rows |= 0x101u << lane / 4; });
   std::array<uint32_t, 4> results{};
   for (unsigned i = 0; i < p.dCount; ++i) {
     results[i] = poisonOf(warp, c[i]);
@@ -60,7 +65,7 @@ bool poisonProduct(Warp &warp, const Record &record, uint32_t mask) {
       results[i] |= uint32_t(reached) << lane;
     }
   }
-  const uint32_t origin = anyOrigin(warp, {a, size_t(p.aCount + p.bCount + p.cCount)});
+  const uint32_t origin = anyOrigin(warp, {a, size_t(p.aCount + p.bCount + p.cCount + p.sparse)});
   for (unsigned i = 0; i < p.dCount; ++i) {
     std::fill_n(&warp.poison[d[i] >> 2], 9, 0); // the whole warp executes it
     if (results[i] & mask)

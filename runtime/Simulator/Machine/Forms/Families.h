@@ -19,6 +19,7 @@ std::span<const Form> stackForms();
 std::span<const Form> atomicForms();
 std::span<const Form> asyncForms();
 std::span<const Form> matrixForms();
+std::span<const Form> sparseForms();
 std::span<const Form> wmmaForms();
 std::span<const Form> mbarrierForms();
 std::span<const Form> videoForms();

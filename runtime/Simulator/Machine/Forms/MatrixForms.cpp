@@ -14,27 +14,36 @@ namespace weft::simulator::machine {
 namespace sem = semantics;
 using ptx::Type;
 
+ProductLanes lanesOf(Warp &warp, const Record &record) {
+  const auto &p = *static_cast<const Product *>(record.aux);
+  ProductLanes lanes;
+  const Ref *refs = record.wide;
+  for (unsigned i = 0; i < p.dCount; ++i)
+    lanes.d[i] = warp.reg<std::byte>(*refs++);
+  for (unsigned i = 0; i < p.aCount; ++i)
+    lanes.a[i] = warp.reg<std::byte>(*refs++);
+  for (unsigned i = 0; i < p.bCount; ++i)
+    lanes.b[i] = warp.reg<std::byte>(*refs++);
+  for (unsigned i = 0; i < p.cCount; ++i)
+    lanes.c[i] = warp.reg<std::byte>(*refs++);
+  return lanes;
+}
+
+void countProduct(Warp &warp, const Product &product) {
+  warp.worker->counters.mmaMacs += product.macs;
+  warp.worker->costs[warp.here()].macs += product.macs;
+}
+
 void runProduct(Warp &warp, const Record &record, uint32_t mask) {
   if (!gather(warp, mask, warp.live))
     return;
   const auto &p = *static_cast<const Product *>(record.aux);
-  void *d[32];
-  const void *a[32], *b[32], *c[32];
-  const Ref *refs = record.wide;
-  for (unsigned i = 0; i < p.dCount; ++i)
-    d[i] = warp.reg<std::byte>(*refs++);
-  for (unsigned i = 0; i < p.aCount; ++i)
-    a[i] = warp.reg<std::byte>(*refs++);
-  for (unsigned i = 0; i < p.bCount; ++i)
-    b[i] = warp.reg<std::byte>(*refs++);
-  for (unsigned i = 0; i < p.cCount; ++i)
-    c[i] = warp.reg<std::byte>(*refs++);
+  const ProductLanes lanes = lanesOf(warp, record);
   if (p.quadPairs)
-    sem::multiplyQuadPairs({p.aByColumn, p.bByRow, p.product.c, p.product.d}, a, b, c, d);
+    sem::multiplyQuadPairs({p.aByColumn, p.bByRow, p.product.c, p.product.d}, lanes.a, lanes.b, lanes.c, lanes.d);
   else
-    p.multiply(p.product, a, b, c, d);
-  warp.worker->counters.mmaMacs += p.macs;
-  warp.worker->costs[warp.here()].macs += p.macs;
+    p.multiply(p.product, lanes.a, lanes.b, lanes.c, lanes.d);
+  countProduct(warp, p);
 }
 
 sem::MatrixType matrixType(Type type) {

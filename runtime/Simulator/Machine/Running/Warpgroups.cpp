@@ -3,6 +3,7 @@
 #include "runtime/Simulator/Machine/Checks/Access.h"
 #include "runtime/Simulator/Machine/Checks/EngineReads.h"
 #include "runtime/Simulator/Machine/Checks/ProductRegisters.h"
+#include "runtime/Simulator/Machine/Checks/SparseMetadata.h"
 #include "runtime/Support/Format.h"
 
 #include <algorithm>
@@ -51,23 +52,26 @@ void negate(const WgmmaForm &form, std::array<Words, 4> &tiles) {
       word ^= signs;
 }
 
-/// Eight columns at a time, as mma.sync has them.
+/// Eight columns at a time, as mma.sync and mma.sp have them.
 void computeByColumns(Warp &warp, PendingProduct &product, const std::array<Words, 4> &a) {
   const WgmmaForm &form = formOf(product);
   static constexpr Words zeros{};
-  const unsigned perTile = form.dCount * 8 / form.n;
+  const unsigned perTile = form.dCount * 8 / form.n, parts = form.sparse ? 4 : 2;
   for (uint32_t tile = 0; tile < form.n / 8; ++tile) {
-    std::array<Words, 2> b;
-    for (unsigned half = 0; half < 2; ++half)
-      b[half] = loadTile(warp.block->shared.data(), &product.b->begins[16 * tile + 8 * half], form.bTransposed);
+    std::array<Words, 4> b;
+    for (unsigned part = 0; part < parts; ++part)
+      b[part] = loadTile(warp.block->shared.data(), &product.b->begins[8 * (parts * tile + part)], form.bTransposed);
     void *d[4];
     const void *c[4];
     for (unsigned i = 0; i < perTile; ++i) {
       d[i] = warp.reg<std::byte>(product.record->wide[tile * perTile + i]);
       c[i] = product.adds ? d[i] : static_cast<const void *>(zeros.data());
     }
-    const void *left[] = {&a[0], &a[1], &a[2], &a[3]}, *right[] = {&b[0], &b[1]};
-    sem::multiply(form.step, left, right, c, d);
+    const void *left[] = {&a[0], &a[1], &a[2], &a[3]}, *right[] = {&b[0], &b[1], &b[2], &b[3]};
+    if (form.sparse)
+      sem::multiplySparse(form.step, *product.rows, left, right, c, d);
+    else
+      sem::multiply(form.step, left, right, c, d);
   }
 }
 
@@ -78,7 +82,7 @@ void compute(Warp &warp, PendingProduct &product) {
   std::array<Words, 4> tiles = tilesOfA(warp, product);
   if (form.negated)
     negate(form, tiles);
-  if (sem::bitsOf(form.step.a) == 8)
+  if (form.sparse || sem::bitsOf(form.step.a) == 8)
     return computeByColumns(warp, product, tiles);
   const void *a[] = {&tiles[0], &tiles[1], &tiles[2], &tiles[3]};
   void *d[128];
@@ -125,6 +129,11 @@ bool isReadable(Warp &warp, const PendingProduct &product) {
       report(warp, FindingKind::WgmmaWarpgroup, lane, "expected a base offset of 0 in its matrix descriptors");
       return false;
     }
+    if (operand && operand->tooWide) {
+      report(warp, FindingKind::WgmmaWarpgroup, lane,
+             "expected a swizzle of 64 or 128 bytes, or none, of a B that a sparse A meets: its rows have 64 bytes");
+      return false;
+    }
     if (operand && uint64_t(operand->last) + 16 > size) {
       report(warp, FindingKind::OutOfBounds, lane,
              format("reads 16 bytes at byte {} of shared memory, of which the block has {}", operand->last, size));
@@ -143,13 +152,13 @@ template <typename Act> bool eachOperand(const PendingProduct &product, Act act)
 }
 
 void countProduct(Warp &warp, const WgmmaForm &form) {
-  const uint64_t macs = 16 * form.step.shape.k * uint64_t(form.n);
+  const uint64_t macs = 16 * uint64_t(form.n) * (form.step.shape.k >> form.sparse); // what is stored of A is multiplied
   Counters &counters = warp.worker->counters;
   counters.mmaMacs += macs;
   warp.worker->costs[warp.here()].macs += macs;
   const bool first = warp.index % groupWarps == 0;
   counters.wgmma += first;
-  counters.wgmmaSharedBytes += (first ? form.n * 32 : 0) + (form.aInRegisters ? 0 : 16 * 32);
+  counters.wgmmaSharedBytes += (first ? form.n * (form.sparse ? 64 : 32) : 0) + (form.aInRegisters ? 0 : 16 * 32);
 }
 
 /// Accumulators that are not read may have held what nothing wrote.
@@ -157,7 +166,7 @@ void forgetUnread(Warp &warp, const PendingProduct &product) {
   const WgmmaForm &form = formOf(product);
   if (product.adds || !warp.anyPoison)
     return;
-  for (unsigned i = form.dCount; i < form.registers(); ++i)
+  for (unsigned i = form.dCount; i < form.registers() + form.sparse; ++i)
     if (poisonOf(warp, product.record->wide[i]))
       return;
   for (unsigned i = 0; i < form.dCount; ++i)
@@ -194,12 +203,15 @@ void issueProduct(Warp &warp, const Record &record, uint64_t a, uint64_t b, bool
   auto &known = warp.worker->pieces;
   if (!known)
     known = std::make_shared<KnownPieces>();
-  product.b = known->of(b, form.bTransposed, 0, form.n);
+  product.b = known->of(b, form.bTransposed, 0, form.n, form.sparse ? 4 : 2);
   if (!form.aInRegisters)
     product.a = known->of(a, form.aTransposed, 16 * (warp.index % groupWarps), 16);
   const bool agreed = agrees(warp, {product.pc, form.aInRegisters ? 0 : a, b, adds});
   if (!isReadable(warp, product) || !agreed)
     return;
+  if (form.sparse) // PTX lets the register be written at once: wgmma.fence orders accumulators and A only
+    product.rows = std::make_shared<sem::SparseRows>(
+        sparseRows(warp, {form.step, form.selector, false}, record.wide[form.registers()]));
   countProduct(warp, form);
   beginProduct(warp, product);
   const bool unwritten = eachOperand(

@@ -37,18 +37,20 @@ uint32_t MatrixDescriptor::alongRows(uint32_t group, uint32_t k) const {
   return swizzled(start + group / perSpan * spans + group % perSpan * 16 + k / 8 * eights + k % 8 * span);
 }
 
-std::shared_ptr<const OperandPieces> KnownPieces::of(uint64_t descriptor, bool transposed, uint32_t row,
-                                                     uint32_t rows) {
-  const Key key{descriptor, row, rows, transposed};
+std::shared_ptr<const OperandPieces> KnownPieces::of(uint64_t descriptor, bool transposed, uint32_t row, uint32_t rows,
+                                                     uint32_t parts) {
+  const Key key{descriptor, row, rows, parts, transposed};
   if (auto found = known_.find(key); found != known_.end())
     return found->second;
   const MatrixDescriptor from = MatrixDescriptor::decode(descriptor);
   auto pieces = std::make_shared<OperandPieces>();
   pieces->valid = from.valid;
+  // Nothing says where the second 32 bytes of a row lie whose pattern has 32.
+  pieces->tooWide = !transposed && from.span > 16 && from.span < 16 * parts;
   for (uint32_t at = row; at < row + rows; at += 8)
-    for (uint32_t half = 0; half < 2; ++half)
+    for (uint32_t part = 0; part < parts; ++part)
       for (uint32_t i = 0; i < 8; ++i)
-        pieces->begins.push_back(transposed ? from.alongRows(at / 8, 8 * half + i) : from.alongK(at + i, half));
+        pieces->begins.push_back(transposed ? from.alongRows(at / 8, 8 * part + i) : from.alongK(at + i, part));
   pieces->last = *std::ranges::max_element(pieces->begins);
   if (known_.size() < keptPieces)
     known_.emplace(key, pieces);

@@ -28,43 +28,47 @@ private:
   uint32_t swizzled(uint32_t address) const;
 };
 
-/// Where an operand's 16-byte pieces lie: of each eight rows (or, transposed, columns) eight for the first half of k,
-/// then eight for the second.
+/// Where an operand's 16-byte pieces lie: of each eight rows (or, transposed, columns) eight for the first part of k,
+/// then eight for the next. k has two parts, or, of a B that a sparse A meets, four.
 struct OperandPieces {
   std::vector<uint32_t> begins;
   uint32_t last = 0; ///< the largest of them
   bool valid = true;
+  bool tooWide = false; ///< for the swizzle
 };
 
 /// A loop's products have the same operands again and again: their pieces, by descriptor.
 class KnownPieces {
 public:
   /// Of `rows` rows (or columns) from `row` on.
-  std::shared_ptr<const OperandPieces> of(uint64_t descriptor, bool transposed, uint32_t row, uint32_t rows);
+  std::shared_ptr<const OperandPieces> of(uint64_t descriptor, bool transposed, uint32_t row, uint32_t rows,
+                                          uint32_t parts = 2);
 
 private:
   struct Key {
     uint64_t descriptor;
-    uint32_t row, rows;
+    uint32_t row, rows, parts;
     bool transposed;
     bool operator==(const Key &) const = default;
   };
   struct Hash {
     size_t operator()(const Key &key) const {
-      return (key.descriptor ^ (uint64_t(key.rows) << 49 | uint64_t(key.row) << 14 | key.transposed)) *
+      return (key.descriptor ^ (uint64_t(key.rows) << 49 | uint64_t(key.row) << 14 | key.parts << 1 | key.transposed)) *
              0x9E3779B97F4A7C15u;
     }
   };
   std::unordered_map<Key, std::shared_ptr<const OperandPieces>, Hash> known_;
 };
 
-/// Record::aux of wgmma.mma_async: Record::wide is d, then a where it is in registers.
+/// Record::aux of wgmma.mma_async: Record::wide is d, then a where it is in registers, then a sparse one's metadata.
 struct WgmmaForm {
   semantics::MatrixProduct step; ///< the mma of a warp's 16 rows and 8 columns that it is made of
   uint32_t n = 8;
   unsigned dCount = 0;
   bool aInRegisters = false, aTransposed = false, bTransposed = false, negated = false;
-  /// Registers of D, then of A.
+  bool sparse = false; ///< of A half of k is stored
+  unsigned selector = 0;
+  /// Registers of D, then of A: those that a wgmma in flight has. The metadata of a sparse A are behind them.
   unsigned registers() const { return dCount + (aInRegisters ? 4 : 0); }
 };
 
@@ -74,8 +78,9 @@ struct PendingProduct {
   uint32_t pc = 0;
   uint32_t group = 0;                        ///< how many groups the warp had committed before
   std::shared_ptr<const OperandPieces> a, b; ///< of the warp's rows, none where they are in registers; of all columns
-  bool adds = true;                          ///< scale-d
-  bool computed = false;                     ///< early
+  std::shared_ptr<const semantics::SparseRows> rows; ///< of a sparse A: its metadata when it was issued
+  bool adds = true;                                  ///< scale-d
+  bool computed = false;                             ///< early
 };
 
 /// Of one warp.

@@ -96,12 +96,35 @@ int64_t immediate(Binding &b, size_t at, int64_t low, int64_t high) {
   return value;
 }
 
+/// The immediates behind scale-d: signs, then which of A and B lie along M and N.
+size_t bindImmediates(Binding &b, WgmmaForm &form, size_t at) {
+  if (form.step.d != sem::AccumulatorType::S32) { // imm-scale-a, imm-scale-b
+    form.negated = immediate(b, at, -1, 1) * immediate(b, at + 1, -1, 1) < 0;
+    at += 2;
+  }
+  if (sem::bitsOf(form.step.a) == 16) {
+    if (!form.aInRegisters)
+      form.aTransposed = immediate(b, at++, 0, 1) != 0;
+    form.bTransposed = immediate(b, at++, 0, 1) != 0;
+  }
+  return at;
+}
+
+/// Whether mma.sync, or mma.sp, has the step, and wgmma has types that differ.
+bool isStep(const WgmmaForm &form) {
+  sem::MatrixProduct stored = form.step;
+  stored.shape.k = uint16_t(stored.shape.k >> form.sparse);
+  return sem::isMmaProduct(stored) && (stored.a == stored.b || sem::bitsOf(stored.a) == 8);
+}
+
 void bindMultiply(Binding &b) {
   needsHopper(b);
   WgmmaForm form;
+  form.sparse = b.has("sp");
   form.step = stepOf(b);
+  form.step.shape.k = uint16_t(form.step.shape.k << form.sparse);
   form.n = shapeNamed(b.modifier("shape")).n;
-  if (!sem::isMmaProduct(form.step))
+  if (!isStep(form))
     b.unsupported(format("'{}'", b.instruction.spelling()));
   form.dCount = form.n / (form.step.d == sem::AccumulatorType::F16 ? 4 : 2);
   form.aInRegisters = b.operand(1).kind == ptx::OperandKind::Vector;
@@ -111,23 +134,18 @@ void bindMultiply(Binding &b) {
     appendRegisters(b, b.operand(1), 4, Type::B32, false, refs);
   else
     b.record.op[0] = b.source(b.operand(1), Type::B64);
+  size_t at = 3;
+  if (form.sparse) {
+    appendRegisters(b, b.operand(at), 1, Type::B32, false, refs);
+    form.selector = sparsitySelector(b, b.operand(at + 1), form.step);
+    at += 2;
+  }
   appendRegisters(b, b.operand(0), form.dCount, Type::B32, false, refs); // they are read too
   b.setWide(std::move(refs), form.dCount);
   b.record.op[1] = b.source(b.operand(2), Type::B64);
-  b.record.target = b.operand(3).negated;
-  b.record.op[2] = b.predicate(b.operand(3));
-  size_t at = 4;
-  if (form.step.d != sem::AccumulatorType::S32) { // imm-scale-a, imm-scale-b
-    form.negated = immediate(b, at, -1, 1) * immediate(b, at + 1, -1, 1) < 0;
-    at += 2;
-  }
-  if (form.step.a != form.step.b && sem::bitsOf(form.step.a) != 8)
-    b.unsupported(format("'{}'", b.instruction.spelling()));
-  if (sem::bitsOf(form.step.a) == 16) {
-    if (!form.aInRegisters)
-      form.aTransposed = immediate(b, at++, 0, 1) != 0;
-    form.bTransposed = immediate(b, at++, 0, 1) != 0;
-  }
+  b.record.target = b.operand(at).negated;
+  b.record.op[2] = b.predicate(b.operand(at));
+  at = bindImmediates(b, form, at + 1);
   if (at != b.operandCount())
     b.fail(format("expected {} operands of '{}', but got {}", at, b.instruction.spelling(), b.operandCount()));
   b.decoder.noteAccess(ptx::Space::Shared, 16);
@@ -174,7 +192,12 @@ std::string shapes(unsigned k) {
 
 std::vector<Form> makeForms() {
   constexpr auto matrix = InstructionClass::Matrix, other = InstructionClass::Barrier;
-  static const std::string texts[] = {"mma_async " + shapes(16) + " d=f16|f32 a=f16 b=f16",
+  static const std::string texts[] = {"mma_async sp " + shapes(32) + " d=f16|f32 a=f16 b=f16",
+                                      "mma_async sp " + shapes(32) + " d=f32 a=bf16 b=bf16",
+                                      "mma_async sp " + shapes(16) + " d=f32 a=tf32 b=tf32",
+                                      "mma_async sp " + shapes(64) + " d=f16|f32 a=e4m3|e5m2 b=e4m3|e5m2",
+                                      "mma_async sp " + shapes(64) + " satfinite? d=s32 a=u8|s8 b=u8|s8",
+                                      "mma_async " + shapes(16) + " d=f16|f32 a=f16 b=f16",
                                       "mma_async " + shapes(16) + " d=f32 a=bf16 b=bf16",
                                       "mma_async " + shapes(8) + " d=f32 a=tf32 b=tf32",
                                       "mma_async " + shapes(32) + " d=f16|f32 a=e4m3|e5m2 b=e4m3|e5m2",
