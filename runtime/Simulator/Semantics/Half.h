@@ -103,6 +103,16 @@ WEFT_LANE uint16_t fmaHalf(uint16_t a, uint16_t b, uint16_t c, bool flush = fals
   return relu && (result & 0x8000) && !isNaNHalf<F>(result) ? 0 : result;
 }
 
+/// What a bulk copy with that fill mode puts outside of a tensor, in every 16 bits: PTX's OOB NaN. Its bits are not
+/// documented; these are what GPUs were seen to write.
+constexpr uint16_t outsideNaN = 0x7ff7;
+
+/// PTX ISA "fma" (half) with .oob: 0 where an operand is OOB NaN, whose sign does not count.
+template <typename F> WEFT_LANE uint16_t fmaOutsideHalf(uint16_t a, uint16_t b, uint16_t c, bool relu) {
+  const auto isOutside = [](uint16_t value) { return (value & 0x7fff) == outsideNaN; };
+  return isOutside(a) || isOutside(b) || isOutside(c) ? 0 : fmaHalf<F>(a, b, c, false, false, relu);
+}
+
 /// PTX ISA "neg" and "abs" (half): the sign bit only, NaN included.
 WEFT_LANE uint16_t negHalf(uint16_t a) { return a ^ 0x8000; }
 WEFT_LANE uint16_t absHalf(uint16_t a) { return a & 0x7fff; }

@@ -30,6 +30,8 @@ Ref Binding::destination(const ptx::Operand &operand, ptx::Type type, bool wider
 Ref Binding::predicate(const ptx::Operand &operand) {
   if (operand.kind == ptx::OperandKind::Integer) // a constant may stand for a predicate that is read
     return decoder.constant32(operand.bits ? ~0u : 0u);
+  if (operand.kind == ptx::OperandKind::Special && operand.text == "%is_explicit_cluster")
+    return decoder.nonZero(decoder.special(operand, ptx::Type::B32));
   if (operand.kind != ptx::OperandKind::Register || decoder.registerType(frame, operand) != ptx::Type::Pred)
     fail(operand, format("expected a predicate register, but got '{}'", operand.text));
   return virtualRef | (decoder.frame(frame).registerBase + operand.index);
@@ -40,7 +42,7 @@ Ref Binding::predicateDestination(const ptx::Operand &operand) {
     return decoder.scratch(ptx::Type::Pred);
   if (operand.negated)
     fail(operand, "expected no '!' before a destination");
-  if (operand.kind == ptx::OperandKind::Integer)
+  if (operand.kind == ptx::OperandKind::Integer || operand.kind == ptx::OperandKind::Special)
     fail(operand, format("expected a predicate register, but got '{}'", operand.text));
   return predicate(operand);
 }

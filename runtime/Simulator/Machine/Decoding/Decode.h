@@ -88,6 +88,8 @@ public:
   /// The carry flag CC.CF (PTX ISA 9.7.2).
   Ref carryFlag();
   Ref special(const ptx::Operand &operand, ptx::Type type);
+  /// A predicate that a hidden record makes of 32 bits.
+  Ref nonZero(Ref value);
   /// The address of a module-level name or of a variable, as a constant.
   Ref addressConstant(uint32_t frame, const ptx::Operand &operand, ptx::Type type, ptx::Space *space);
   [[noreturn]] static void fail(ptx::Position at, std::string message, StatusCode code = StatusCode::Corrupt);

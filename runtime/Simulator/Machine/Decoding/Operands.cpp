@@ -31,14 +31,28 @@ bool isDynamic(std::string_view name) {
          name == "%globaltimer_lo" || name == "%globaltimer_hi";
 }
 
-/// %envreg0 to 31: the driver puts the grid's workspace into 1 and 2, and nothing that is documented into the others.
-bool isEnvironment(std::string_view name) {
-  if (!name.starts_with("%envreg"))
+/// Whether a name is `prefix` and a number below `count`.
+bool isNumbered(std::string_view name, std::string_view prefix, unsigned count) {
+  if (!name.starts_with(prefix))
     return false;
-  name.remove_prefix(7);
+  name.remove_prefix(prefix.size());
   unsigned number = 0;
   auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
-  return error == std::errc() && end == name.data() + name.size() && number < 32;
+  return error == std::errc() && end == name.data() + name.size() && number < count;
+}
+
+/// %envreg0 to 31: the driver puts the grid's workspace into 1 and 2, and nothing that is documented into the others.
+bool isEnvironment(std::string_view name) { return isNumbered(name, "%envreg", 32); }
+
+/// %pm0 to 7, and their 64-bit twins: performance counters that no tool has set to count anything.
+bool isPerformanceCounter(std::string_view name) {
+  constexpr std::string_view wide = "_64";
+  return isNumbered(name.ends_with(wide) ? name.substr(0, name.size() - wide.size()) : name, "%pm", 8);
+}
+
+bool isWide(std::string_view name) {
+  return name == "%clock64" || name == "%globaltimer" || name == "%gridid" || name == "%current_graph_exec" ||
+         (isPerformanceCounter(name) && name.ends_with("_64"));
 }
 
 constexpr std::string_view specialNames[] = {"%tid.x",
@@ -67,7 +81,6 @@ constexpr std::string_view specialNames[] = {"%tid.x",
                                              "%dynamic_smem_size",
                                              "%total_smem_size",
                                              "%aggr_smem_size",
-                                             "%tid",
                                              "%clock",
                                              "%clock_hi",
                                              "%clock64",
@@ -89,6 +102,7 @@ constexpr std::string_view specialNames[] = {"%tid.x",
                                              "%nclusterid.y",
                                              "%nclusterid.z",
                                              "%is_explicit_cluster",
+                                             "%current_graph_exec",
                                              "%reserved_smem_offset_begin",
                                              "%reserved_smem_offset_end",
                                              "%reserved_smem_offset_cap",
@@ -149,11 +163,11 @@ void Decoder::after(Record record, uint8_t destinations) { after_.emplace_back(r
 Ref Decoder::special(const ptx::Operand &operand, ptx::Type type) {
   const bool known =
       std::find(std::begin(specialNames), std::end(specialNames), operand.text) != std::end(specialNames);
-  if (!known && !isEnvironment(operand.text))
+  if (!known && !isEnvironment(operand.text) && !isPerformanceCounter(operand.text))
     fail(operand.at, format("expected a register, but '{}' is none", operand.text));
   kernel_.usesReserved |= operand.text.starts_with("%reserved");
   kernel_.usesWorkspace |= operand.text == "%envreg1" || operand.text == "%envreg2";
-  bool wide = operand.text == "%clock64" || operand.text == "%globaltimer" || operand.text == "%gridid";
+  const bool wide = isWide(operand.text);
   Ref ref;
   if (isDynamic(operand.text)) {
     ref = scratch(wide ? ptx::Type::B64 : ptx::Type::B32);
@@ -166,7 +180,7 @@ Ref Decoder::special(const ptx::Operand &operand, ptx::Type type) {
     auto [found, fresh] = specials_.try_emplace(std::string(operand.text), noRef);
     if (fresh) {
       found->second = scratch(wide ? ptx::Type::B64 : ptx::Type::B32);
-      kernel_.specials.push_back({std::string(operand.text), found->second});
+      kernel_.specials.push_back({std::string(operand.text), found->second, wide});
     }
     ref = found->second;
   }
@@ -179,6 +193,15 @@ Ref Decoder::special(const ptx::Operand &operand, ptx::Type type) {
   convert.op[1] = ref;
   before(convert, 1);
   return convert.op[0];
+}
+
+Ref Decoder::nonZero(Ref value) {
+  Record record;
+  record.run = runNonZero;
+  record.op[0] = scratch(ptx::Type::Pred);
+  record.op[1] = value;
+  before(record, 1);
+  return record.op[0];
 }
 
 /// A constant of its own, to be filled in when it is known; not shared with equal immediates.

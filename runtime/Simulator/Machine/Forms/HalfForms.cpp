@@ -1,6 +1,7 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // f16 and bf16 arithmetic, scalar and packed (PTX ISA 9.7.4).
 #include "runtime/Simulator/Machine/Forms/Arithmetic.h"
+#include "runtime/Simulator/Machine/Forms/Engines/Requirements.h"
 #include "runtime/Simulator/Machine/Forms/Families.h"
 #include "runtime/Simulator/Semantics/Approximate.h"
 #include "runtime/Simulator/Semantics/Half.h"
@@ -44,6 +45,9 @@ constexpr auto mul = []<typename F>(F, uint32_t o, uint16_t a, uint16_t b) {
 constexpr auto fma = []<typename F>(F, uint32_t o, uint16_t a, uint16_t b, uint16_t c) {
   return sem::fmaHalf<F>(a, b, c, o & FlushBit, o & SaturateBit, o & ReluBit);
 };
+constexpr auto fmaOutside = []<typename F>(F, uint32_t o, uint16_t a, uint16_t b, uint16_t c) {
+  return sem::fmaOutsideHalf<F>(a, b, c, o & ReluBit);
+};
 constexpr auto smaller = []<typename F>(F, uint32_t o, uint16_t a, uint16_t b) {
   return sem::minHalf<F>(a, b, minMaxOptions(o));
 };
@@ -59,6 +63,11 @@ constexpr auto absolute = []<typename F>(F, uint32_t o, uint16_t a) {
 constexpr auto power = []<typename F>(F, uint32_t o, uint16_t a) { return sem::ex2ApproxHalf<F>(a, o & FlushBit); };
 constexpr auto tangent = []<typename F>(F, uint32_t, uint16_t a) { return sem::tanhApproxHalf<F>(a); };
 
+void bindOutside(Binding &b) {
+  needsHopper(b);
+  bindHalf<fmaOutside, 3>(b);
+}
+
 constexpr auto half = InstructionClass::Half;
 #define WEFT_HALVES "type=f16|f16x2|bf16|bf16x2"
 
@@ -67,6 +76,7 @@ const Form forms[] = {
     {"sub", "rn? ftz? sat? " WEFT_HALVES, "d:type s:type s:type", half, bindHalf<sub, 2>},
     {"mul", "rn? ftz? sat? " WEFT_HALVES, "d:type s:type s:type", half, bindHalf<mul, 2>},
     {"fma", "rn ftz? sat? relu? " WEFT_HALVES, "d:type s:type s:type s:type", half, bindHalf<fma, 3>},
+    {"fma", "rn oob relu? " WEFT_HALVES, "d:type s:type s:type s:type", half, bindOutside},
     {"min", "ftz? NaN? xorsign? abs? " WEFT_HALVES, "d:type s:type s:type", half, bindHalf<smaller, 2>},
     {"max", "ftz? NaN? xorsign? abs? " WEFT_HALVES, "d:type s:type s:type", half, bindHalf<larger, 2>},
     {"neg", "ftz? " WEFT_HALVES, "d:type s:type", half, bindHalf<negated, 1>},

@@ -6,6 +6,8 @@
 #include "runtime/Simulator/Machine/State/Cluster.h"
 #include "runtime/Support/Format.h"
 
+#include <algorithm>
+
 namespace weft::simulator::machine {
 namespace {
 
@@ -126,6 +128,44 @@ void bindMove(Binding &b) {
   b.record.run = packs ? runPack : runUnpack;
 }
 
+/// mov.v4 of a special register of three dimensions: wide = the destinations, then x, y, z, and 0.
+void runMoveVector(Warp &warp, const Record &record, uint32_t mask) {
+  for (unsigned i = 0; i < 4; ++i)
+    commit(warp.reg<uint32_t>(record.wide[i]), warp.reg<const uint32_t>(record.wide[4 + i]), mask);
+}
+
+void bindMoveVector(Binding &b) {
+  if (b.operandCount() != 2)
+    b.fail("expected a vector and a special register");
+  const ptx::Operand &to = b.operand(0), &from = b.operand(1);
+  if (to.kind != ptx::OperandKind::Vector || to.elements.size() != 4)
+    b.fail(to, "expected a vector of 4 registers");
+  static constexpr std::string_view names[][4] = {
+      {"%tid", "%tid.x", "%tid.y", "%tid.z"},
+      {"%ntid", "%ntid.x", "%ntid.y", "%ntid.z"},
+      {"%ctaid", "%ctaid.x", "%ctaid.y", "%ctaid.z"},
+      {"%nctaid", "%nctaid.x", "%nctaid.y", "%nctaid.z"},
+      {"%clusterid", "%clusterid.x", "%clusterid.y", "%clusterid.z"},
+      {"%nclusterid", "%nclusterid.x", "%nclusterid.y", "%nclusterid.z"},
+      {"%cluster_ctaid", "%cluster_ctaid.x", "%cluster_ctaid.y", "%cluster_ctaid.z"},
+      {"%cluster_nctaid", "%cluster_nctaid.x", "%cluster_nctaid.y", "%cluster_nctaid.z"},
+  };
+  const auto *found = std::ranges::find_if(names, [&](const auto &each) { return each[0] == from.text; });
+  if (from.kind != ptx::OperandKind::Special || found == std::end(names))
+    b.fail(from, format("expected a special register of three dimensions, as '%tid', but got '{}'", from.text));
+  std::vector<Ref> refs;
+  for (const ptx::Operand &element : to.elements)
+    refs.push_back(b.destination(element, b.type()));
+  for (unsigned i = 1; i < 4; ++i) {
+    ptx::Operand dimension = from;
+    dimension.text = (*found)[i];
+    refs.push_back(b.source(dimension, b.type()));
+  }
+  refs.push_back(b.constant32(0));
+  b.setWide(std::move(refs), 4);
+  b.record.run = runMoveVector;
+}
+
 uint64_t windowOf(std::string_view space) {
   if (space.starts_with("shared"))
     return sharedWindow;
@@ -179,6 +219,7 @@ constexpr auto cls = InstructionClass::Move;
 
 const Form forms[] = {
     {"mov", "type=b8|b16|b32|b64|b128|u16|u32|u64|s16|s32|s64|f16|bf16|f32|f64|f16x2|bf16x2|pred", "*", cls, bindMove},
+    {"mov", "vec=v4 type=b32|u32|s32", "*", cls, bindMoveVector},
     {"cvta", "to? " WEFT_SPACES " type=u64", "d:u64 s:u64", cls, bindCvta},
     {"isspacep", WEFT_SPACES, "D s:u64", cls, bindIsSpace},
 };

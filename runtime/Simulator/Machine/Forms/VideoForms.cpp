@@ -138,7 +138,8 @@ template <sem::VideoOp op> void bindScalarVideo(Binding &b) {
   form.b = wordPart(b, b.operand(2));
   form.second = secondOf(b, !mad && !b.operand(0).component.empty());
   const size_t operands = mad || form.second != sem::VideoSecond::None ? 4 : 3;
-  if (b.operandCount() != operands)
+  // ptxas takes a fourth operand that no second operation uses, and forgets it.
+  if (b.operandCount() != operands && b.operandCount() != 4)
     b.fail(format("expected {} operands, but got {}", operands, b.operandCount()));
   b.setDestination(0, b.destination(b.operand(0), ptx::Type::B32));
   b.record.op[3] = b.constant32(0);

@@ -7,6 +7,7 @@
 #include "runtime/Simulator/Machine/Forms/MatrixOperands.h"
 #include "runtime/Simulator/Machine/Running/Divergence.h"
 #include "runtime/Simulator/Machine/State/Lanes.h"
+#include "runtime/Simulator/Semantics/Rounded.h"
 #include "runtime/Support/Format.h"
 
 namespace weft::simulator::machine {
@@ -156,6 +157,38 @@ void bindFragment(Binding &b, bool load) {
 void bindLoad(Binding &b) { bindFragment(b, true); }
 void bindStore(Binding &b) { bindFragment(b, false); }
 
+/// f64 in a direction: fused multiply-adds in ascending k that start from C, as Matrix.h has them.
+template <sem::Rounding mode>
+void multiplyRounded(const sem::MatrixProduct &product, const void *const *a, const void *const *b,
+                     const void *const *c, void *const *d) {
+  double left[8][4], right[4][8];
+  for (unsigned lane = 0; lane < laneCount; ++lane) {
+    const sem::Position inA = sem::multiplicandPosition(sem::Operand::A, product.shape, 64, lane, 0),
+                        inB = sem::multiplicandPosition(sem::Operand::B, product.shape, 64, lane, 0);
+    left[inA.row][inA.col] = static_cast<const double *>(a[0])[lane];
+    right[inB.row][inB.col] = static_cast<const double *>(b[0])[lane];
+  }
+  for (unsigned i = 0; i < 2; ++i)
+    for (unsigned lane = 0; lane < laneCount; ++lane) {
+      const sem::Position at = sem::accumulatorPosition(product.shape, lane, i);
+      double sum = static_cast<const double *>(c[i])[lane];
+      for (unsigned k = 0; k < 4; ++k)
+        sum = sem::fmaRounded(mode, left[at.row][k], right[k][at.col], sum);
+      static_cast<double *>(d[i])[lane] = sum;
+    }
+}
+
+void bindRoundingOf(Binding &b, Product &product) {
+  const std::string_view direction = b.modifier("rnd");
+  if (direction.empty() || direction == "rn")
+    return;
+  if (product.product.a != sem::MatrixType::F64)
+    b.fail(format("expected '.{}' of f64 only", direction));
+  product.multiply = direction == "rz"   ? multiplyRounded<sem::Rounding::Zero>
+                     : direction == "rm" ? multiplyRounded<sem::Rounding::Down>
+                                         : multiplyRounded<sem::Rounding::Up>;
+}
+
 void bindMultiply(Binding &b) {
   Product p;
   auto typeOr = [&](std::string_view slot, Type otherwise) { return b.has(slot) ? b.type(slot) : otherwise; };
@@ -173,6 +206,7 @@ void bindMultiply(Binding &b) {
   p.cCount = sem::accumulatorRegisters(p.product.shape, p.product.c);
   p.dCount = sem::accumulatorRegisters(p.product.shape, p.product.d);
   p.macs = uint64_t(p.product.shape.m) * p.product.shape.n * p.product.shape.k;
+  bindRoundingOf(b, p);
   bindProduct(b, p);
 }
 
@@ -193,7 +227,7 @@ const Form forms[] = {
      product, bindMultiply},
     {"wmma",
      "mma sync aligned alayout=row|col blayout=row|col " WEFT_SHAPES
-     " rn? d=s32|f32|f64 a=bf16|tf32|f64|s8|u8|s4|u4 b=bf16|tf32|f64|s8|u8|s4|u4 c=s32|f32|f64 satfinite?",
+     " rnd=rn|rz|rm|rp? d=s32|f32|f64 a=bf16|tf32|f64|s8|u8|s4|u4 b=bf16|tf32|f64|s8|u8|s4|u4 c=s32|f32|f64 satfinite?",
      "*", product, bindMultiply},
     {"wmma", "mma bitop=xor|and popc sync aligned alayout=row blayout=col " WEFT_SHAPES " d=s32 a=b1 b=b1 c=s32", "*",
      product, bindMultiply},

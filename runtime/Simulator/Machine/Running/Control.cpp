@@ -102,6 +102,14 @@ void runWidenSigned(Warp &warp, const Record &record, uint32_t mask) {
   lanes<[](int32_t a) { return int64_t(a); }, int64_t, int32_t>(warp, record, mask);
 }
 
+void runNonZero(Warp &warp, const Record &record, uint32_t mask) {
+  const auto *values = warp.reg<const uint32_t>(record.op[1]);
+  uint32_t bits = 0;
+  for (unsigned lane = 0; lane < laneCount; ++lane)
+    bits |= uint32_t(values[lane] != 0) << lane;
+  commitPredicate(warp.predicate(record.op[0]), bits, mask);
+}
+
 /// %clock and %globaltimer. Clocks count records, so that runs repeat.
 void runDynamicSpecial(Warp &warp, const Record &record, uint32_t mask) {
   uint64_t now = warp.block->turns * (uint64_t{1} << 16) + warp.worker->executed[warp.here()] * 4;

@@ -159,10 +159,9 @@ void startWarp(Block &block, Warp &warp, uint32_t index, Worker &worker) {
     saved.clear();
   warp.localWritten.assign(grid.options.checks.uninitialised ? warp.local.size() : 0, 0);
   for (const SpecialSlot &slot : kernel.specials) {
-    bool wide = slot.name == "%gridid";
     for (uint32_t lane = 0; lane < laneCount; ++lane)
-      if (wide)
-        warp.reg<uint64_t>(slot.ref)[lane] = 1;
+      if (slot.wide) // what counts nothing, and no graph, are 0
+        warp.reg<uint64_t>(slot.ref)[lane] = slot.name == "%gridid";
       else
         warp.reg<uint32_t>(slot.ref)[lane] = special(slot.name, warp, lane);
   }

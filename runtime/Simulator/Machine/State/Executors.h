@@ -25,6 +25,8 @@ template <typename T> void runStackSave(Warp &warp, const Record &record, uint32
 template <typename T> void runStackRestore(Warp &warp, const Record &record, uint32_t mask);
 /// op[0] = op[1] == Record::imm, 64 bits.
 void runCallTest(Warp &warp, const Record &record, uint32_t mask);
+/// Predicate op[0] = op[1] != 0, 32 bits.
+void runNonZero(Warp &warp, const Record &record, uint32_t mask);
 void runDynamicSpecial(Warp &warp, const Record &record, uint32_t mask);
 
 } // namespace weft::simulator::machine

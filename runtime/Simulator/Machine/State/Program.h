@@ -90,6 +90,7 @@ struct Relocation {
 struct SpecialSlot {
   std::string name;
   Ref ref = noRef;
+  bool wide = false; ///< 64 bits
 };
 
 /// A register that may be read before it is written.

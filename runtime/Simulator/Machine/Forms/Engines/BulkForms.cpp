@@ -11,6 +11,7 @@
 #include "runtime/Simulator/Machine/Forms/Families.h"
 #include "runtime/Simulator/Machine/Running/BulkCopies.h"
 #include "runtime/Simulator/Machine/Running/Mbarriers.h"
+#include "runtime/Simulator/Semantics/Half.h"
 #include "runtime/Support/Format.h"
 
 namespace weft::simulator::machine {
@@ -68,10 +69,8 @@ std::array<std::byte, 16> fillOf(const TensorMap &map) {
   std::array<std::byte, 16> fill{};
   if (!map.fillsNaN)
     return fill;
-  const unsigned bytes = bytesOf(map.type);
-  const uint64_t nan = map.type == TensorType::F64 ? 0x7fff'ffff'ffff'ffff : bytes == 4 ? 0x7fff'ffff : 0x7fff;
-  for (unsigned i = 0; i < 16; i += bytes)
-    std::memcpy(fill.data() + i, &nan, bytes);
+  for (unsigned i = 0; i < 16; i += 2) // a NaN of every type
+    std::memcpy(fill.data() + i, &semantics::outsideNaN, 2);
   return fill;
 }
 

@@ -1,0 +1,177 @@
+# Part of Weft. SPDX-License-Identifier: Apache-2.0
+# ruff: noqa: E501 -- instructions of one step stand on one line
+"""Forms of instructions, and special registers, that compilers emit rarely or never: each gives what the PTX ISA says,
+or is refused where ptxas takes what the ISA does not have.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+import weft.simulator as simulator
+from hopper_kernels import kernel as hopper
+from snippets import HEADER, kernel
+
+#: What GPUs were seen to put outside of a tensor in every 16 bits.
+OUTSIDE = 0x7FF7
+
+
+def widen(name: str, words: np.ndarray) -> np.ndarray:
+    if name.startswith("f16"):
+        return words.view(np.float16).astype(np.float64)
+    return (words.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
+
+
+@pytest.mark.parametrize("relu", ["", ".relu"])
+@pytest.mark.parametrize("name", ["f16", "bf16", "f16x2", "bf16x2"])
+def test_fma_outside_of_a_tensor(name, relu):
+    """An OOB NaN of either sign among the operands gives 0, another NaN a NaN."""
+    random = np.random.default_rng(3)
+    numbers = random.integers(-3, 4, (3, 64)).astype(np.float32)  # results are exact
+    words = (
+        numbers.astype(np.float16).view(np.uint16)
+        if name.startswith("f16")
+        else (numbers.view(np.uint32) >> 16).astype(np.uint16)
+    )
+    words[random.integers(0, 3, 9), range(9)] = OUTSIDE
+    words[random.integers(0, 3, 9), range(9, 18)] = OUTSIDE | 0x8000
+    words[1, 18:24] = 0x7FFF
+    packed = name.endswith("x2")
+    bits, register, step = (32, "%r", 128) if packed else (16, "%h", 128)
+    body = "" if packed else "mul.wide.u32 %d1, %r0, 2; add.s64 %d1, %d0, %d1;\n"
+    body += "".join(f"ld.global.b{bits} {register}{i + 1}, [%d1+{step * i}];\n" for i in range(3))
+    body += f"fma.rn.oob{relu}.{name} {register}4, {register}1, {register}2, {register}3; st.global.b{bits} [%d1+{3 * step}], {register}4;"
+    x = np.concatenate([words, np.zeros((1, 64), np.uint16)])
+    report = simulator.launch(
+        hopper(body).replace("%d0, [x];", "%d0, [x]; mul.wide.u32 %d1, %tid.x, 4; add.s64 %d1, %d0, %d1;"),
+        "k",
+        1,
+        32 if packed else 64,
+        [x],
+    )
+    assert not report.findings
+    outside = ((words & 0x7FFF) == OUTSIDE).any(0)
+    a, b, c = (widen(name, row) for row in words)
+    expected = np.where(outside, 0, a * b + c)
+    expected = np.where(np.isnan(expected), expected, np.maximum(expected, 0)) if relu else expected
+    np.testing.assert_array_equal(widen(name, x[3]), expected)
+    assert outside.sum() == 18 and np.isnan(expected).sum() == 6
+
+
+def rounded(value: Fraction, mode: str) -> float:
+    nearest = float(value)
+    if mode == "rn" or Fraction(nearest) == value:
+        return nearest
+    down = nearest if Fraction(nearest) < value else math.nextafter(nearest, -math.inf)
+    return {"rm": down, "rp": math.nextafter(down, math.inf)}.get(
+        mode, down if value > 0 else math.nextafter(down, math.inf)
+    )
+
+
+@pytest.mark.parametrize("mode", ["", "rn", "rz", "rm", "rp"])
+def test_wmma_of_f64_in_a_direction(mode):
+    random = np.random.default_rng(5)
+    a, b, c = random.standard_normal((8, 4)), random.standard_normal((4, 8)), random.standard_normal((8, 8))
+    c[0, 0] = -(a[0] @ b[:, 0])
+    x = np.concatenate([a.reshape(-1), b.reshape(-1), c.reshape(-1), np.zeros(64)])
+    dot = f".{mode}" if mode else ""
+    body = f"""mov.u32 %r1, 4; mov.u32 %r2, 8; .reg .f64 %g<6>;
+wmma.load.a.sync.aligned.row.m8n8k4.global.f64 {{%g0}}, [%d0], %r1;
+wmma.load.b.sync.aligned.row.m8n8k4.global.f64 {{%g1}}, [%d0+256], %r2;
+wmma.load.c.sync.aligned.row.m8n8k4.global.f64 {{%g2, %g3}}, [%d0+512], %r2;
+wmma.mma.sync.aligned.row.row.m8n8k4{dot}.f64.f64.f64.f64 {{%g4, %g5}}, {{%g0}}, {{%g1}}, {{%g2, %g3}};
+wmma.store.d.sync.aligned.row.m8n8k4.global.f64 [%d0+1024], {{%g4, %g5}}, %r2;"""
+    report = simulator.launch(kernel(body), "k", 1, 32, [x])
+    assert not report.findings
+    expected = c.copy()
+    for row in range(8):
+        for column in range(8):
+            for k in range(4):
+                exact = Fraction(a[row, k]) * Fraction(b[k, column]) + Fraction(expected[row, column])
+                expected[row, column] = rounded(exact, mode or "rn")
+    np.testing.assert_array_equal(x[128:].reshape(8, 8), expected)
+
+
+def test_a_direction_is_of_f64_only():
+    body = "wmma.mma.sync.aligned.row.row.m16n16k8.rz.f32.tf32.tf32.f32 {%f0, %f1, %f2, %f3, %f4, %f5, %f6, %f7}, {%r1, %r2, %r3, %r4}, {%r1, %r2, %r3, %r4}, {%f0, %f1, %f2, %f3, %f4, %f5, %f6, %f7};"
+    with pytest.raises(simulator.SimulatorError, match=r"line 16.*expected '\.rz' of f64 only"):
+        simulator.launch(kernel(body), "k", 1, 32, [np.zeros(64)])
+
+
+def test_vectors_of_special_registers():
+    body = """mov.v4.u32 {%r1, %r2, %r3, %r4}, %tid; mov.v4.u32 {%r5, %r6, %r7, %r8}, %ntid; mov.v4.u32 {%r9, %r10, %r11, %r12}, %ctaid;
+mov.v4.b32 {%r13, %r14, %r15, %r16}, %nctaid; mad.lo.u32 %r17, %r9, 12, %r1; mad.lo.u32 %r17, %r2, 4, %r17; mad.lo.u32 %r17, %r10, 36, %r17;
+mul.wide.u32 %d2, %r17, 64; add.s64 %d2, %d0, %d2;
+""" + "".join(f"st.global.u32 [%d2+{4 * i}], %r{i + 1};" for i in range(16))
+    x = np.full((6, 3, 4, 16), 99, np.uint32)
+    assert not simulator.launch(kernel(body), "k", (3, 2), (4, 3), [x]).findings
+    for block in range(6):
+        for y in range(3):
+            for column in range(4):
+                expected = [column, y, 0, 0, 4, 3, 1, 0, block % 3, block // 3, 0, 0, 3, 2, 1, 0]
+                assert x[block, y, column].tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (
+            "mov.v4.u32 {%r1, %r2, %r3, %r4}, %laneid;",
+            "expected a special register of three dimensions, as '%tid', but got '%laneid'",
+        ),
+        ("mov.v4.u32 {%r1, %r2}, %tid;", "expected a vector of 4 registers"),
+        ("mov.u32 %r1, %tid;", "'%tid' is none"),
+        ("mov.u32 %r1, %pm8;", "'%pm8' is none"),
+        ("mov.pred %p1, %laneid;", "expected a predicate register, but got '%laneid'"),
+    ],
+)
+def test_special_registers_that_are_none(body, message):
+    with pytest.raises(simulator.SimulatorError, match=f"line 16.*{message}"):
+        simulator.launch(kernel(body), "k", 1, 32, [np.zeros(64, np.uint32)])
+
+
+def test_special_registers_without_meaning_here():
+    """Counters that no tool has set, and a launch that is part of no graph: 0."""
+    names = [f"%pm{i}" for i in range(8)]
+    body = "".join(f"mov.u32 %r1, {name}; st.global.u32 [%d0+{8 * i}], %r1;\n" for i, name in enumerate(names))
+    body += "".join(
+        f"mov.u64 %d2, {name}; st.global.u64 [%d0+{64 + 8 * i}], %d2;\n"
+        for i, name in enumerate([*(f"{each}_64" for each in names), "%current_graph_exec"])
+    )
+    body += "mov.pred %p1, %is_explicit_cluster; selp.u32 %r2, 7, 5, %p1; st.global.u32 [%d0+136], %r2;"
+    for cluster, expected in (((1, 1, 1), 5), ((2, 1, 1), 7)):
+        x = np.full(18, 2**40, np.uint64)
+        assert not simulator.launch(hopper(body), "k", 2, 1, [x], cluster=cluster).findings
+        assert (x[:8] & 0xFFFFFFFF == 0).all() and (x[8:17] == 0).all() and x[17] & 0xFFFFFFFF == expected
+
+
+def test_a_fourth_operand_that_no_second_operation_uses():
+    body = "mov.u32 %r3, 9; vset.u32.u32.lt %r1, %r0, %r3, %r3; vadd.u32.u32.u32 %r2, %r0, %r3, %r3; mad.lo.u32 %r1, %r1, 1000, %r2; st.global.u32 [%d1], %r1;"
+    x = np.zeros(32, np.uint32)
+    assert not simulator.launch(kernel(body), "k", 1, 32, [x]).findings
+    lane = np.arange(32)
+    np.testing.assert_array_equal(x, (lane < 9) * 1000 + lane + 9)
+
+
+MALFORMED = [
+    # ptxas 13.0 takes the second of B's registers for the first of C's.
+    ("mma.sync.aligned.m16n8k16.row.col.f32.e4m3.e4m3.f32 {%f0, %f1, %f2, %f3}, {%r1, %r2}, {%r3, %r4}, {%f0, %f1, %f2, %f3};", "expected 1 registers, but got 2"),
+    # It stores whatever stands behind the one register.
+    ("st.async.shared::cluster.mbarrier::complete_tx::bytes.v2.b32 [%r1], %r2, [%r3];", "expected 2 registers"),
+    ("st.async.shared::cluster.mbarrier::complete_tx::bytes.b64 [%r1], {%r2, %r3}, [%r4];", "expected 1 registers"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("body", "message"), MALFORMED)
+def test_what_ptxas_takes_and_compiles_wrongly(body, message):
+    with pytest.raises(simulator.SimulatorError, match=message):
+        simulator.launch(
+            kernel(body).replace(HEADER, HEADER.replace("sm_80", "sm_90a").replace("8.0", "8.7")),
+            "k",
+            1,
+            32,
+            [np.zeros(64)],
+        )
