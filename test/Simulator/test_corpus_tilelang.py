@@ -18,6 +18,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import sparse_operands as operands
 import weft.simulator as simulator
 from corpus.case import from_bfloat, to_bfloat
 from test_corpus_hopper import E4M3
@@ -27,7 +28,7 @@ PYTHON = os.environ.get("WEFT_TILELANG_PYTHON", sys.executable)
 NVCC = shutil.which("nvcc")
 WRITE = Path(__file__).parent / "corpus" / "tilelang_kernels.py"
 #: CUtensorMapDataType and CUtensorMapSwizzle, as cuda.h numbers them.
-TYPES = {0: "u8", 6: "f16", 9: "bf16"}
+TYPES = {0: "u8", 1: "u16", 6: "f16", 7: "f32", 9: "bf16"}
 SWIZZLES = (None, "32B", "64B", "128B")
 
 
@@ -115,6 +116,32 @@ def test_matmul(name, kind, m, n, k, transposed, written):
     for seed in (0, 3):
         got = run(kernel, {"A": a, "B": b, "C": np.empty((m, n), np.float32)}, "C", seed)
         np.testing.assert_allclose(got, expected, rtol=2**-10, atol=2**-9 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "n", "k", "transposed", "described"),
+    [
+        ("sparse_f16", "f16", 128, 256, False, 16),
+        ("sparse_bf16_transposed", "bf16", 128, 256, True, 16),
+        ("sparse_tf32_transposed", "tf32", 64, 128, True, 8),
+    ],
+)
+def test_sparse_matmul(name, kind, n, k, transposed, described, written):
+    """TileLang's own map says which thread has which metadata."""
+    random = np.random.default_rng(n + k)
+    a = operands.sparse(random, kind, 128, k)
+    wide, stored = operands.encode(kind, random.integers(0, 8, (n, k)))
+    element = {"f16": np.float16, "bf16": np.uint16, "tf32": np.float32}[kind]
+    b = stored.view(element)
+    e = np.zeros((128, k // described), np.uint16)
+    for chunk in range(a.indices.shape[1]):
+        e[:, chunk // 4] |= (a.indices[:, chunk] << 4 * (chunk % 4)).astype(np.uint16)
+    kernel = written(name)
+    assert "wgmma.mma_async.sp" in kernel.ptx
+    arrays = {"A": a.stored.view(element), "E": e, "B": b if transposed else np.ascontiguousarray(b.T)}
+    for seed in (0, 3):
+        got = run(kernel, {**arrays, "C": np.empty((128, n), np.float32)}, "C", seed)
+        np.testing.assert_array_equal(got, a.whole @ wide.T)
 
 
 def test_scaled_weights(written):

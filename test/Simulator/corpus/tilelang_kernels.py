@@ -42,6 +42,37 @@ def matmul(m, n, k, bm, bn, bk, dtype, threads, transposed):
     return main
 
 
+def sparse_matmul(m, n, k, bm, bn, bk, dtype, threads, transposed, described=16):
+    """C = A B, or A Bᵀ, in float32, of an A of which half of each row is stored; `described` elements of a row have
+    their metadata in one element of E."""
+    whole, block = ((n, k), (bn, bk)) if transposed else ((k, n), (bk, bn))
+
+    @T.prim_func
+    def main(
+        A: T.Tensor((m, k // 2), dtype),
+        E: T.Tensor((m, k // described), "int16"),
+        B: T.Tensor(whole, dtype),
+        C: T.Tensor((m, n), "float32"),
+    ):
+        with T.Kernel(T.ceildiv(n, bn), T.ceildiv(m, bm), threads=threads) as (column, row):
+            a = T.alloc_shared((bm, bk // 2), dtype)
+            e = T.alloc_shared((bm, bk // described), "int16")
+            b = T.alloc_shared(block, dtype)
+            c = T.alloc_fragment((bm, bn), "float32")
+            T.clear(c)
+            for step in T.Pipelined(T.ceildiv(k, bk), num_stages=2):
+                T.copy(A[row * bm, step * bk // 2], a)
+                T.copy(E[row * bm, step * bk // described], e)
+                if transposed:
+                    T.copy(B[column * bn, step * bk], b)
+                else:
+                    T.copy(B[step * bk, column * bn], b)
+                T.gemm_sp(a, e, b, c, transpose_B=transposed)
+            T.copy(c, C[row * bm, column * bn])
+
+    return main
+
+
 def scaled_weights(m, n, k, bm, bn, bk, threads):
     """C = A (scale · W)ᵀ with W of int8: the tile is converted between its load and the product."""
 
@@ -129,6 +160,9 @@ KERNELS = {
     "matmul_bf16": matmul(256, 256, 256, 128, 128, 64, "bfloat16", 128, False),
     "matmul_f16_transposed": matmul(128, 256, 320, 128, 128, 64, "float16", 256, True),
     "matmul_e4m3": matmul(128, 128, 512, 128, 128, 128, "float8_e4m3fn", 128, True),
+    "sparse_f16": sparse_matmul(128, 128, 256, 64, 128, 64, "float16", 128, False),
+    "sparse_bf16_transposed": sparse_matmul(128, 128, 256, 128, 128, 64, "bfloat16", 256, True),
+    "sparse_tf32_transposed": sparse_matmul(128, 64, 128, 64, 64, 32, "float32", 128, True, 8),
     "scaled_weights": scaled_weights(128, 128, 256, 128, 128, 64, 128),
     "attention": attention(2, 384, 64, 128, 128, False, 256),
     "attention_causal": attention(1, 384, 128, 128, 128, True, 256),

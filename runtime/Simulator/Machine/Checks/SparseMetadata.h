@@ -2,8 +2,8 @@
 // The metadata of a sparse A, read from the register that holds them, and what is wrong with them.
 #pragma once
 
+#include "runtime/Simulator/Machine/State/MatrixProduct.h"
 #include "runtime/Simulator/Machine/State/Warp.h"
-#include "runtime/Simulator/Semantics/Matrix.h"
 
 namespace weft::simulator::machine {
 
