@@ -14,6 +14,7 @@ import pytest
 import weft.simulator as simulator
 from hopper_kernels import kernel as hopper
 from snippets import HEADER, kernel
+from weft.compiler.ptxas import assemble, find_tool
 
 #: What GPUs were seen to put outside of a tensor in every 16 bits.
 OUTSIDE = 0x7FF7
@@ -175,3 +176,108 @@ def test_what_ptxas_takes_and_compiles_wrongly(body, message):
             32,
             [np.zeros(64)],
         )
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("(3+4)*2-(1<<2)|0x10", (3 + 4) * 2 - (1 << 2) | 0x10),
+        ("-5/2", -2),
+        ("-5/2U", (2**64 - 5) // 2),
+        ("-7 % 3", -1),
+        ("-16>>2", -4),
+        ("0xFFFFFFFFFFFFFFF0>>60", 15),
+        ("(.u64)-1>>63", 1),
+        ("-1<0 ? 6 : 7", 6),
+        ("-1<0U ? 6 : 7", 7),
+        ("3==3 && 2!=2 || 4>=4", 1),
+        ("1 ? 0 ? 4 : 5 : 6", 5),
+        ("~0x10&0xFF^3|1", ~0x10 & 0xFF ^ 3 | 1),
+        ("WARP_SZ*2+WARP_SZ", 96),
+        ("!5+2", 2),
+        ("(1<<63)/-1", 1 << 63),
+        ("5<=4", 0),
+    ],
+)
+def test_constant_expressions(text, value):
+    x = np.zeros(1, np.uint64)
+    assert not simulator.launch(kernel(f"mov.u64 %d2, {text}; st.global.u64 [%d0], %d2;"), "k", 1, 1, [x]).findings
+    assert x[0] == value % 2**64
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [("5/0", "expected a divisor other than zero"), ("1 ? 2", "expected ':'"), ("(1", r"expected '\)'")],
+)
+def test_constants_that_are_none(text, message):
+    with pytest.raises(simulator.SimulatorError, match=f"line 16, column .*{message}"):
+        simulator.launch(kernel(f"mov.u64 %d2, {text};"), "k", 1, 1, [np.zeros(1, np.uint64)])
+
+
+FUNCTIONS = """
+.visible .func (.param .b32 r) plus(.param .b32 a) { .reg .b32 %x; ld.param.b32 %x, [a]; add.u32 %x, %x, 100; st.param.b32 [r], %x; ret; }
+.visible .func (.param .b32 r) also(.param .b32 a);
+.visible .func (.param .b32 r) fib(.param .b32 a) {
+  .reg .b32 %x<6>; .reg .pred %p; .param .b32 i; .param .b32 o;
+  ld.param.b32 %x1, [a]; mov.u32 %x2, %x1; setp.gt.u32 %p, %x1, 1;
+  sub.u32 %x3, %x1, 1; st.param.b32 [i], %x3; @%p call (o), fib, (i); ld.param.b32 %x5, [o]; @%p mov.b32 %x2, %x5;
+  sub.u32 %x3, %x1, 2; st.param.b32 [i], %x3; @%p call (o), fib, (i); ld.param.b32 %x4, [o]; @%p add.u32 %x2, %x2, %x4;
+  st.param.b32 [r], %x2; ret; }
+.alias also, plus;
+"""
+
+
+@pytest.mark.parametrize("seed", [0, 4])
+@pytest.mark.parametrize(
+    ("guard", "name", "expected"),
+    [
+        ("", "also", lambda lane: lane + 100),
+        ("@%p1 ", "plus", lambda lane: np.where(lane < 9, lane + 100, 7)),
+        ("@!%p1 ", "also", lambda lane: np.where(lane < 9, 7, lane + 100)),
+        ("@%p1 ", "%d2", lambda lane: np.where(lane < 9, lane + 100, 7)),
+        ("@%p1 ", "fib", lambda lane: np.where(lane < 9, np.array([0, 1, 1, 2, 3, 5, 8, 13, 21] + [0] * 23), 7)),
+    ],
+)
+def test_guarded_calls_and_aliases(guard, name, expected, seed):
+    body = f"""P: .callprototype (.param .b32 _) _ (.param .b32 _);
+.param .b32 i; .param .b32 o; mov.u64 %d2, also; setp.lt.u32 %p1, %r0, 9; mov.u32 %r1, 7;
+st.param.b32 [i], %r0; {guard}call (o), {name}, (i){", P" if name[0] == "%" else ""}; ld.param.b32 %r2, [o]; {guard}mov.b32 %r1, %r2; st.global.u32 [%d1], %r1;"""
+    text = kernel(body).replace(HEADER, HEADER + FUNCTIONS)
+    x = np.zeros(32, np.uint32)
+    report = simulator.launch(text, "k", 1, 32, [x], seed=seed)
+    assert not report.findings, [str(each) for each in report.findings]
+    np.testing.assert_array_equal(x, expected(np.arange(32)))
+    if find_tool("ptxas"):
+        assemble(text, "sm_80")
+
+
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        ("call (%r1), plus, (%r0);", lambda lane: lane + 100),
+        ("call (%r1), also, (5);", lambda lane: 105 + 0 * lane),
+        ("@%p1 call (%r1), plus, (%r0);", lambda lane: np.where(lane < 9, lane + 100, 7)),
+        ("{ .param .b32 i; st.param.b32 [i], 8; call.uni (%r1), plus, (i); }", lambda lane: 108 + 0 * lane),
+        ("{ .param .b32 o; call (o), fib, (%r2); ld.param.b32 %r1, [o]; }", lambda lane: 8 + 0 * lane),
+    ],
+)
+def test_calls_by_value(call, expected):
+    """Registers and constants stand for variables in the space of parameters."""
+    text = kernel(f"setp.lt.u32 %p1, %r0, 9; mov.u32 %r1, 7; mov.u32 %r2, 6; {call} st.global.u32 [%d1], %r1;")
+    text = text.replace(HEADER, HEADER + FUNCTIONS)
+    x = np.zeros(32, np.uint32)
+    assert not simulator.launch(text, "k", 1, 32, [x]).findings
+    np.testing.assert_array_equal(x, expected(np.arange(32)))
+    if find_tool("ptxas"):
+        assemble(text, "sm_80")
+
+
+def test_what_modules_may_not_say():
+    with pytest.raises(simulator.SimulatorError, match=r"line 4.*expected a function, but 'no' is not one"):
+        simulator.launch(kernel("").replace(HEADER, HEADER + ".alias also, no;\n"), "k", 1, 1, [np.zeros(1)])
+    text = hopper("", attributes=".reqntid 32 .reqnctapercluster 1 .blocksareclusters")
+    with pytest.raises(
+        simulator.SimulatorError,
+        match=r"'\.blocksareclusters' is not supported by the simulator: give the grid in blocks",
+    ):
+        simulator.launch(text, "k", 1, 32, [np.zeros(1)])

@@ -91,7 +91,8 @@ private:
       return readNumber();
     if (c == '"')
       return readString();
-    if ((c == '<' || c == '>' || c == '@') && peek(1) == c) {
+    const bool doubled = std::string_view("<>@|&=").find(c) != std::string_view::npos && peek(1) == c;
+    if (doubled || ((c == '<' || c == '>' || c == '!') && peek(1) == '=')) {
       push(TokenKind::Mark, 2);
       return {};
     }

@@ -85,6 +85,8 @@ Result<Module> parseModule(std::string text) {
 const Function *Module::function(std::string_view name) const {
   // A declaration may stand before or after its definition: the definition is the one wanted.
   const Function *found = nullptr;
+  if (const auto alias = aliases.find(name); alias != aliases.end())
+    name = alias->second;
   for (const Function &candidate : functions)
     if (candidate.name == name && (!found || candidate.hasBody))
       found = &candidate;

@@ -44,9 +44,15 @@ private:
   [[noreturn]] void failExpected(std::string_view what);
 
   // Constant expressions (ParserConstants.cpp).
+  struct Constant {
+    uint64_t bits;
+    bool isUnsigned;
+  };
   uint64_t constant();
-  uint64_t constantBinary(int minimumPrecedence, int depth);
-  uint64_t constantUnary(int depth);
+  uint64_t constantFactor(); ///< without `+`, `-` and what binds less
+  Constant conditional(int depth);
+  Constant constantBinary(int minimumPrecedence, int depth);
+  Constant constantUnary(int depth);
   InitialValue initialValue();
   uint64_t numberBits(const Token &token, Type type, bool negative);
   void initializer(Variable &variable, int depth);
@@ -75,6 +81,10 @@ private:
   void labelDirective(Function &function, uint32_t label, const Token &directive);
   void loc();
   void instruction(Function &function);
+  void add(Function &function, Instruction instruction);
+  /// A call whose registers and constants go through `.param` variables of the parser's own.
+  void callByValue(Function &function, Instruction call);
+  Type passedType(const Function &function, const Operand &value, const Variable *parameter) const;
   Operand operand(Function &function, bool call, int depth);
   Operand primary();
   Operand bracketed(Function &function, OperandKind kind, char close, bool call, int depth);

@@ -3,6 +3,7 @@
 #include "runtime/Simulator/PTX/Parser.h"
 
 #include <charconv>
+#include <utility>
 
 namespace weft::simulator::ptx {
 namespace {
@@ -210,8 +211,81 @@ void Parser::instruction(Function &function) {
     } while (accept(','));
   }
   expect(';');
-  function.body.push_back(std::move(result));
+  if (call)
+    return callByValue(function, std::move(result));
+  add(function, std::move(result));
+}
+
+void Parser::add(Function &function, Instruction instruction) {
+  function.body.push_back(std::move(instruction));
   instructionScopes_.push_back(scope_);
+}
+
+/// The type that a register or constant is passed as: a constant takes its parameter's.
+Type Parser::passedType(const Function &function, const Operand &value, const Variable *parameter) const {
+  if (value.kind == OperandKind::Register)
+    switch (typeBits(function.registers[value.index].type)) {
+    case 16:
+      return Type::B16;
+    case 32:
+      return Type::B32;
+    case 64:
+      return Type::B64;
+    default:
+      return Type::None;
+    }
+  const bool isConstant =
+      value.kind == OperandKind::Integer || value.kind == OperandKind::Float32 || value.kind == OperandKind::Float64;
+  return isConstant && parameter && parameter->count == 1 ? parameter->type : Type::None;
+}
+
+void Parser::callByValue(Function &function, Instruction call) {
+  const Function *callee = nullptr;
+  for (const Operand &operand : call.operands)
+    if (operand.kind == OperandKind::Symbol && !callee)
+      callee = module_.function(operand.text);
+  std::vector<Instruction> loads;
+  bool isArgument = false;
+  for (Operand &list : call.operands) {
+    isArgument |= list.kind != OperandKind::List;
+    for (size_t i = 0; list.kind == OperandKind::List && i < list.elements.size(); ++i) {
+      const size_t at = i + (isArgument && callee ? callee->resultCount : 0);
+      const Variable *parameter = callee && at < callee->variables.size() ? &callee->variables[at] : nullptr;
+      const Type type = passedType(function, list.elements[i], parameter);
+      if (type == Type::None)
+        continue;
+      Operand place;
+      place.kind = OperandKind::Variable;
+      place.at = list.elements[i].at;
+      place.text = list.elements[i].text;
+      place.index = uint32_t(function.variables.size());
+      Variable &variable = function.variables.emplace_back();
+      variable.space = Space::Param;
+      variable.type = type;
+      variable.align = typeBits(type) / 8;
+      Instruction copy;
+      copy.at = call.at;
+      copy.source = call.source;
+      copy.guard = call.guard;
+      copy.guardNegated = call.guardNegated;
+      copy.mnemonic = isArgument ? "st" : "ld";
+      copy.modifiers = {"param", typeName(type)};
+      Operand address;
+      address.kind = OperandKind::Address;
+      address.at = place.at;
+      address.elements.push_back(place);
+      copy.operands = {std::move(address), std::exchange(list.elements[i], place)};
+      if (isArgument) {
+        add(function, std::move(copy));
+      } else {
+        std::swap(copy.operands[0], copy.operands[1]);
+        loads.push_back(std::move(copy));
+      }
+    }
+  }
+  add(function, std::move(call));
+  for (Instruction &load : loads)
+    add(function, std::move(load));
 }
 
 Operand Parser::bracketed(Function &function, OperandKind kind, char close, bool call, int depth) {
@@ -236,7 +310,8 @@ Operand Parser::operand(Function &function, bool call, int depth) {
     return bracketed(function, OperandKind::Address, ']', call, depth);
   if (peek().is('(') && call)
     return bracketed(function, OperandKind::List, ')', call, depth);
-  if (accept('!')) {
+  const bool startsConstant = peek(1).kind == TokenKind::Integer || peek(1).is('(');
+  if (!startsConstant && accept('!')) {
     Operand result = operand(function, call, depth + 1);
     result.negated = !result.negated;
     return result;
@@ -265,7 +340,7 @@ Operand Parser::primary() {
     result.bits = number.bits ^ (negative ? uint64_t{1} << (single ? 31 : 63) : 0);
     return result;
   }
-  if (first.kind != TokenKind::Word) {
+  if (first.kind != TokenKind::Word || first.is("WARP_SZ")) {
     result.kind = OperandKind::Integer;
     result.bits = constant();
     return result;
@@ -290,7 +365,7 @@ Operand Parser::primary() {
     result.kind = OperandKind::Symbol; // a label or a module-level name: told apart when all labels are known
   while (peek().is('+') || peek().is('-')) {
     bool minus = next().is('-');
-    uint64_t offset = constantBinary(6, 0);
+    uint64_t offset = constantFactor();
     result.offset = int64_t(minus ? uint64_t(result.offset) - offset : uint64_t(result.offset) + offset);
   }
   return result;

@@ -3,6 +3,8 @@
 #include "runtime/Simulator/PTX/Parser.h"
 
 #include <bit>
+#include <optional>
+#include <type_traits>
 
 namespace weft::simulator::ptx {
 namespace {
@@ -10,86 +12,128 @@ namespace {
 constexpr int maximumDepth = 64;
 constexpr uint64_t maximumElements = uint64_t{1} << 26;
 
+/// PTX ISA 4.5.3, table "Operator Precedence"; 0 for what is no operator.
 int precedence(const Token &token) {
-  if (token.kind != TokenKind::Mark)
-    return 0;
-  if (token.text == "*" || token.text == "/" || token.text == "%")
-    return 6;
-  if (token.text == "+" || token.text == "-")
-    return 5;
-  if (token.text == "<<" || token.text == ">>")
-    return 4;
-  if (token.text == "&")
-    return 3;
-  if (token.text == "^")
-    return 2;
-  return 0; // `|` separates destinations, so that it is no operator here
+  static constexpr std::string_view byLevel[][4] = {
+      {"||"},       {"&&"},     {"|"},          {"^"}, {"&"}, {"==", "!="}, {"<", ">", "<=", ">="},
+      {"<<", ">>"}, {"+", "-"}, {"*", "/", "%"}};
+  if (token.kind == TokenKind::Mark || token.text == "%") // which begins words
+    for (int level = 0; level < int(std::size(byLevel)); ++level)
+      for (std::string_view each : byLevel[level])
+        if (!each.empty() && each == token.text)
+          return level + 1;
+  return 0;
+}
+
+/// The level of `*`.
+constexpr int tightest = 10;
+
+/// `a op b` of two integers, both signed or both not.
+template <typename T> uint64_t applied(std::string_view operation, T a, T b) {
+  if (operation == "/" || operation == "%") {
+    if (b == T(-1) && std::is_signed_v<T>) // the least number has no opposite
+      return operation == "/" ? -uint64_t(a) : 0;
+    return uint64_t(operation == "/" ? a / b : a % b);
+  }
+  if (operation == ">>") {
+    if (std::is_unsigned_v<T> && uint64_t(b) > 63)
+      return 0;
+    return uint64_t(a >> (uint64_t(b) < 63 ? uint64_t(b) : 63));
+  }
+  return operation == "<" ? a < b : operation == ">" ? a > b : operation == "<=" ? a <= b : a >= b;
+}
+
+/// The operators whose result has the same bits with and without a sign.
+std::optional<uint64_t> appliedToBits(std::string_view operation, uint64_t a, uint64_t b) {
+  if (operation.size() == 1)
+    switch (operation[0]) {
+    case '*':
+      return a * b;
+    case '+':
+      return a + b;
+    case '-':
+      return a - b;
+    case '&':
+      return a & b;
+    case '^':
+      return a ^ b;
+    case '|':
+      return a | b;
+    }
+  if (operation == "<<")
+    return b < 64 ? a << b : 0;
+  if (operation == "==" || operation == "!=")
+    return (a == b) == (operation == "==");
+  if (operation == "&&" || operation == "||")
+    return operation == "&&" ? a && b : a || b;
+  return std::nullopt;
 }
 
 } // namespace
 
-uint64_t Parser::constant() { return constantBinary(1, 0); }
+uint64_t Parser::constant() { return conditional(0).bits; }
+uint64_t Parser::constantFactor() { return constantBinary(tightest, 0).bits; }
 
-uint64_t Parser::constantBinary(int minimumPrecedence, int depth) {
-  uint64_t left = constantUnary(depth);
+Parser::Constant Parser::conditional(int depth) {
+  const Constant value = constantBinary(1, depth);
+  if (!accept('?'))
+    return value;
+  const Constant yes = conditional(depth + 1);
+  expect(':');
+  const Constant no = conditional(depth + 1);
+  return {value.bits ? yes.bits : no.bits, yes.isUnsigned || no.isUnsigned};
+}
+
+Parser::Constant Parser::constantBinary(int minimumPrecedence, int depth) {
+  Constant left = constantUnary(depth);
   while (precedence(peek()) >= minimumPrecedence) {
     const Token operation = next();
-    uint64_t right = constantBinary(precedence(operation) + 1, depth + 1);
-    switch (operation.text[0]) {
-    case '*':
-      left *= right;
-      break;
-    case '/':
-    case '%':
-      if (right == 0)
-        fail(operation, "expected a divisor other than zero");
-      left = operation.text[0] == '/' ? left / right : left % right;
-      break;
-    case '+':
-      left += right;
-      break;
-    case '-':
-      left -= right;
-      break;
-    case '<':
-      left = right < 64 ? left << right : 0;
-      break;
-    case '>':
-      left = right < 64 ? left >> right : 0;
-      break;
-    case '&':
-      left &= right;
-      break;
-    case '^':
-      left ^= right;
-      break;
-    }
+    const Constant right = constantBinary(precedence(operation) + 1, depth + 1);
+    if ((operation.text == "/" || operation.text == "%") && right.bits == 0)
+      fail(operation, "expected a divisor other than zero");
+    const bool isUnsigned = left.isUnsigned || right.isUnsigned;
+    const int level = precedence(operation);
+    if (const auto same = appliedToBits(operation.text, left.bits, right.bits))
+      left.bits = *same;
+    else
+      left.bits = isUnsigned ? applied<uint64_t>(operation.text, left.bits, right.bits)
+                             : applied<int64_t>(operation.text, int64_t(left.bits), int64_t(right.bits));
+    const bool isTruth = level <= 2 || level == 6 || level == 7;
+    left.isUnsigned = isUnsigned && !isTruth;
   }
   return left;
 }
 
-uint64_t Parser::constantUnary(int depth) {
+Parser::Constant Parser::constantUnary(int depth) {
   if (depth > maximumDepth)
     fail(peek(), "expected an expression less deep");
-  if (accept('-'))
-    return -constantUnary(depth + 1);
+  if (accept('-')) {
+    const Constant value = constantUnary(depth + 1);
+    return {-value.bits, value.isUnsigned};
+  }
   if (accept('+'))
     return constantUnary(depth + 1);
-  if (accept('~'))
-    return ~constantUnary(depth + 1);
+  if (accept('~')) {
+    const Constant value = constantUnary(depth + 1);
+    return {~value.bits, value.isUnsigned};
+  }
   if (accept('!'))
-    return constantUnary(depth + 1) == 0;
+    return {constantUnary(depth + 1).bits == 0, false};
   if (accept('(')) {
     if (peek().is(".s64") || peek().is(".u64")) { // a cast
-      next();
+      const bool isUnsigned = next().is(".u64");
       expect(')');
-      return constantUnary(depth + 1);
+      return {constantUnary(depth + 1).bits, isUnsigned};
     }
-    uint64_t value = constantBinary(1, depth + 1);
+    const Constant value = conditional(depth + 1);
     expect(')');
     return value;
   }
-  return expectInteger("an integer");
+  if (accept("WARP_SZ"))
+    return {32, false};
+  const Token &number = peek();
+  const uint64_t bits = expectInteger("an integer");
+  return {bits, number.text.ends_with('U') || bits >> 63 != 0};
 }
 
 uint64_t Parser::numberBits(const Token &token, Type type, bool negative) {
@@ -139,7 +183,7 @@ InitialValue Parser::initialValue() {
     expect(')');
   }
   if (peek().is('+') || peek().is('-'))
-    value.bits = constantUnary(0);
+    value.bits = constantUnary(0).bits;
   return value;
 }
 

@@ -64,8 +64,16 @@ void Parser::topLevel() {
       next();
     return;
   }
-  if (directive.is(".alias"))
-    fail(directive, "'.alias' is not supported by the simulator");
+  if (directive.is(".alias")) {
+    const std::string_view name = expectWord("a function's name");
+    expect(',');
+    const Token &target = peek();
+    module_.aliases[name] = expectWord("the name of the function that it stands for");
+    expect(';');
+    if (const Function *function = module_.function(target.text); !function || function->isEntry)
+      fail(target, format("expected a function, but '{}' is not one", target.text));
+    return;
+  }
 
   bool isExtern = false;
   const Token *what = &directive;
@@ -244,6 +252,8 @@ void Parser::functionAttributes(Function &function) {
       function.maximumRanks = uint32_t(expectInteger("a count"));
     else if (word.is(".reqnctapercluster"))
       function.requiredCluster = threeCounts();
+    else if (word.is(".blocksareclusters"))
+      fail(word, "'.blocksareclusters' is not supported by the simulator: give the grid in blocks");
     else if (word.is(".explicitcluster"))
       function.explicitCluster = true;
     else if (word.is(".minnctapersm"))

@@ -177,7 +177,9 @@ struct Module {
   std::map<uint32_t, std::string_view> files;
   std::vector<Variable> variables;
   std::vector<Function> functions;
+  std::map<std::string_view, std::string_view> aliases; ///< `.alias a, f`: a stands for f
 
+  /// A function by its name or an alias.
   const Function *function(std::string_view name) const;
 };
 

@@ -199,10 +199,8 @@ void Decoder::decode(uint32_t frame, const ptx::Instruction &instruction) {
     fail(instruction.at, format("the instruction '{}' is not supported by the simulator", instruction.spelling()),
          StatusCode::Unsupported);
   if (instruction.mnemonic == "call") {
-    if (instruction.guard >= 0)
-      fail(instruction.at, "guarded calls are not supported by the simulator", StatusCode::Unsupported);
     if (!callsBuiltin(instruction))
-      return call(frame, instruction);
+      return guardedCall(frame, instruction);
   }
   before_.clear();
   after_.clear();
@@ -377,6 +375,9 @@ Result<std::unique_ptr<const Program>> decodeProgram(ptx::Module syntax, std::st
       for (const ptx::Operand &operand : instruction.operands)
         if (operand.kind == ptx::OperandKind::Symbol && instruction.mnemonic != "call")
           program->addressTaken.insert(operand.text);
+  for (const auto &[alias, name] : program->syntax.aliases)
+    if (program->addressTaken.contains(alias))
+      program->addressTaken.insert(name);
   program->recursive = recursiveFunctions(*program);
   const Kernel *refused = nullptr;
   bool runs = false;

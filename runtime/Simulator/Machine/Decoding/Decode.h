@@ -72,6 +72,8 @@ public:
   void branchToEnd() { pendingEnd_ = true; }
   void branchTable(std::vector<uint32_t> labels) { pendingTable_ = std::move(labels); }
   void call(uint32_t frame, const ptx::Instruction &instruction);
+  /// The same, around which lanes go whose guard does not hold.
+  void guardedCall(uint32_t frame, const ptx::Instruction &instruction);
   /// Puts a copy of `callee` here.
   void inlineCall(uint32_t frame, const ptx::Operand &at, const ptx::Function &callee, const ptx::Operand *results,
                   const ptx::Operand *arguments);
@@ -113,6 +115,8 @@ private:
   std::string sourceOf(const ptx::Instruction &instruction) const; ///< "file:line" by its `.loc`, or empty
   std::string nameOf(uint32_t number) const;                       ///< of a register; empty for scratch ones
   void emit(Record record, Site site);
+  /// A branch of the decoder's own; gives its place, for the target.
+  uint32_t hiddenBranch(Ref guard, bool negated, const Site &site);
   void resolveBranches();
 
   const Program &program_;

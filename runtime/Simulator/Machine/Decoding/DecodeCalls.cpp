@@ -26,6 +26,29 @@ FrameName variablesOf(const Frame &frame) {
 
 } // namespace
 
+uint32_t Decoder::hiddenBranch(Ref guard, bool negated, const Site &site) {
+  Record branch;
+  branch.run = runBranch;
+  branch.guard = guard;
+  branch.guardNegated = negated;
+  branch.hidden = true;
+  emit(branch, site);
+  return uint32_t(kernel_.code.size() - 1);
+}
+
+void Decoder::guardedCall(uint32_t frame, const ptx::Instruction &instruction) {
+  if (instruction.guard < 0)
+    return call(frame, instruction);
+  Site site;
+  site.line = instruction.at.line;
+  site.source = sourceOf(instruction);
+  site.instruction = &instruction;
+  const Ref guard = virtualRef | (frames_[frame].registerBase + uint32_t(instruction.guard));
+  const uint32_t skip = hiddenBranch(guard, !instruction.guardNegated, site);
+  call(frame, instruction);
+  kernel_.code[skip].target = uint32_t(kernel_.code.size());
+}
+
 void Decoder::call(uint32_t frame, const ptx::Instruction &instruction) {
   // call[.uni] [(results),] function [, (arguments)] [, prototype];
   const ptx::Operand *results = nullptr, *target = nullptr, *arguments = nullptr;
@@ -207,15 +230,6 @@ void Decoder::callIndirect(uint32_t frame, const ptx::Instruction &instruction, 
     return true;
   };
   std::vector<uint32_t> toEnd;
-  auto hiddenBranch = [&](Ref guard, bool negated) {
-    Record branch;
-    branch.run = runBranch;
-    branch.guard = guard;
-    branch.guardNegated = negated;
-    branch.hidden = true;
-    emit(branch, site);
-    return uint32_t(kernel_.code.size() - 1);
-  };
   for (const ptx::Function &callee : program_.syntax.functions) {
     if (callee.isEntry || !callee.hasBody || !program_.addressTaken.contains(callee.name) ||
         !sizesFit(results, callee, 0, callee.resultCount) ||
@@ -230,12 +244,12 @@ void Decoder::callIndirect(uint32_t frame, const ptx::Instruction &instruction, 
     Site testSite = site;
     testSite.destinations = 1;
     emit(test, testSite);
-    uint32_t skip = hiddenBranch(test.op[0], true);
+    uint32_t skip = hiddenBranch(test.op[0], true, site);
     if (program_.recursive.contains(&callee))
       callOutOfLine(frame, instruction, target, callee, results, arguments);
     else
       inlineCall(frame, target, callee, results, arguments);
-    toEnd.push_back(hiddenBranch(noRef, false));
+    toEnd.push_back(hiddenBranch(noRef, false, site));
     kernel_.code[skip].target = uint32_t(kernel_.code.size());
   }
   Record wrong;
