@@ -65,11 +65,20 @@ inline void multiplySparseFloat(const MatrixProduct &product, const ChosenRows &
   unpackA(product.a, {m, n, uint16_t(k)}, a, left);
   unpackB(product.b, product.shape, b, right);
   unpackC(product.c, product.shape, c, sums);
-  for (unsigned row = 0; row < m; ++row) {
-    Float8 sum = left[row * k] * loadAs<Float8>(right + rows.of(row, 0) * n);
-    for (unsigned i = 1; i < k; ++i)
-      sum = fma8(Float8{} + left[row * k + i], loadAs<Float8>(right + rows.of(row, i) * n), sum);
-    storeAs(sums + row * n, canonical(sum + loadAs<Float8>(sums + row * n)));
+  constexpr unsigned together = 8; // chains of additions, so that none waits for itself
+  for (unsigned row = 0; row < m; row += together) {
+    Float8 sum[together];
+#pragma clang loop unroll(full)
+    for (unsigned r = 0; r < together; ++r)
+      sum[r] = left[(row + r) * k] * loadAs<Float8>(right + rows.of(row + r, 0) * n);
+    for (unsigned i = 1; i < k; ++i) {
+#pragma clang loop unroll(full)
+      for (unsigned r = 0; r < together; ++r)
+        sum[r] = fma8(Float8{} + left[(row + r) * k + i], loadAs<Float8>(right + rows.of(row + r, i) * n), sum[r]);
+    }
+#pragma clang loop unroll(full)
+    for (unsigned r = 0; r < together; ++r)
+      storeAs(sums + (row + r) * n, canonical(sum[r] + loadAs<Float8>(sums + (row + r) * n)));
   }
   packD(product.d, product.shape, sums, d);
 }

@@ -20,6 +20,21 @@ struct MetadataPlace {
   unsigned lane, bit;
 };
 
+/// The metadata of one row of A, four bits for each chunk from the low ones on.
+uint64_t rowOf(const SparseProduct &sparse, unsigned selectors, unsigned row, const uint32_t lanes[32]) {
+  const uint32_t *group = lanes + 4 * (row % 8);
+  const unsigned lower = row / 8;
+  if (selectors == 4) // one thread has both rows
+    return group[sparse.selector] >> 16 * lower & 0xffff;
+  if (selectors == 1) // each of four has half of a row
+    return group[lower] | uint64_t(group[lower + 2]) << 32;
+  const uint32_t *pair = group + 2 * sparse.selector;
+  if (bitsOf(sparse.product.a) < 16) // each of two has a row
+    return pair[lower];
+  return (pair[0] >> 16 * lower & 0xffff) | (pair[1] >> 16 * lower & 0xffff) << 16; // each has half of both rows
+}
+
+/// The same place by place, for what is wrong in a row.
 MetadataPlace placeOf(const SparseProduct &sparse, unsigned row, unsigned chunk) {
   const unsigned group = 4 * (row % 8), lower = row / 8;
   switch (selectorsOf(sparse.product)) {
@@ -39,6 +54,19 @@ bool isIndex(const SparseProduct &sparse, unsigned bits) {
   if (bitsOf(sparse.product.a) == 32)
     return bits == 0b0100 || bits == 0b1110;
   return sparse.ordered ? first < second : first != second;
+}
+
+/// The first four bits of a row that are no indices, but for those of lanes that `ignored` has.
+std::optional<MetadataFault> faultIn(const SparseProduct &sparse, unsigned row, const uint32_t lanes[32],
+                                     uint32_t ignored) {
+  const unsigned each = elementsPerIndex(sparse.product.a);
+  for (unsigned chunk = 0; chunk < sparse.product.shape.k / each; ++chunk) {
+    const MetadataPlace place = placeOf(sparse, row, chunk);
+    const unsigned index = lanes[place.lane] >> place.bit & 0xf;
+    if (!(ignored >> place.lane & 1) && !isIndex(sparse, index))
+      return MetadataFault{place.lane, index, row, chunk * each};
+  }
+  return std::nullopt;
 }
 
 } // namespace
@@ -66,27 +94,33 @@ bool isSparseMmaProduct(const MatrixProduct &product) {
 }
 
 Metadata readMetadata(const SparseProduct &sparse, const uint32_t lanes[32], uint32_t ignored) {
-  const MatrixType type = sparse.product.a;
-  const unsigned bits = bitsOf(type), each = elementsPerIndex(type);
+  const unsigned bits = bitsOf(sparse.product.a), each = elementsPerIndex(sparse.product.a);
+  const unsigned chunks = sparse.product.shape.k / each, selectors = selectorsOf(sparse.product);
+  uint32_t valid = 0; // of the sixteen values of four bits
+  for (unsigned index = 0; index < 16; ++index)
+    valid |= uint32_t(isIndex(sparse, index)) << index;
   Metadata result;
   result.rows.stored = sparse.product.shape.k / 2u;
-  for (unsigned row = 0; row < 16; ++row)
-    for (unsigned chunk = 0; chunk < sparse.product.shape.k / each; ++chunk) {
-      const MetadataPlace place = placeOf(sparse, row, chunk);
-      const unsigned index = lanes[place.lane] >> place.bit & 0xf;
-      if (!result.fault && !(ignored >> place.lane & 1) && !isIndex(sparse, index))
-        result.fault = MetadataFault{place.lane, index, row, chunk * each};
-      uint8_t *to = result.rows.of[row] + chunk * each / 2;
-      const unsigned first = index & 3, second = index >> 2;
+  for (unsigned row = 0; row < 16; ++row) {
+    uint64_t indices = rowOf(sparse, selectors, row, lanes);
+    uint8_t *to = result.rows.of[row];
+    bool good = true;
+    for (unsigned chunk = 0; chunk < chunks; ++chunk, indices >>= 4) {
+      const unsigned index = indices & 0xf, first = index & 3, second = index >> 2, from = chunk * each;
+      good &= valid >> index & 1;
       if (bits == 32) {
-        to[0] = uint8_t(chunk * 2 + first / 2);
+        *to++ = uint8_t(from + first / 2);
       } else if (bits == 4) {
         for (unsigned i = 0; i < 4; ++i)
-          to[i] = uint8_t(chunk * 8 + 2 * (i < 2 ? first : second) + i % 2);
+          *to++ = uint8_t(from + 2 * (i < 2 ? first : second) + i % 2);
       } else {
-        to[0] = uint8_t(chunk * 4 + first), to[1] = uint8_t(chunk * 4 + second);
+        *to++ = uint8_t(from + first);
+        *to++ = uint8_t(from + second);
       }
     }
+    if (!good && !result.fault)
+      result.fault = faultIn(sparse, row, lanes, ignored);
+  }
   return result;
 }
 

@@ -72,9 +72,27 @@ TEST(Parser, ReadsOperands) {
   EXPECT_TRUE(body[1].operands[4].negated);
   EXPECT_EQ(body[2].operands[1].bits, 0xbf800000u);
   EXPECT_EQ(body[3].operands[1].text, "%tid.x");
-  EXPECT_EQ(body[4].operands[2].elements.size(), 2u);
-  EXPECT_EQ(body[5].source.line, 7u);
-  EXPECT_EQ(body[5].operands[2].bits, 19u);
+  // What the call takes and gives in registers goes through variables of the parser's own.
+  EXPECT_EQ(body[4].spelling(), "st.param.b32");
+  EXPECT_EQ(body[5].operands[1].text, "b");
+  EXPECT_EQ(body[6].operands[2].elements.size(), 2u);
+  EXPECT_EQ(body[6].operands[2].elements[0].kind, OperandKind::Variable);
+  EXPECT_EQ(body[7].spelling(), "ld.param.b32");
+  EXPECT_EQ(body[7].operands[0].text, "a");
+  EXPECT_EQ(body[8].source.line, 7u);
+  EXPECT_EQ(body[8].operands[2].bits, 19u);
+}
+
+TEST(Parser, ReadsConstantExpressions) {
+  Module m = parse(".entry k() { .reg .b64 d; mov.b64 d, -5 / 2 | 1 << 4; mov.b64 d, 1 == 1 ? -9 % 4 : 3; }");
+  const auto &body = m.functions[0].body;
+  EXPECT_EQ(int64_t(body[0].operands[1].bits), -5 / 2 | 1 << 4);
+  EXPECT_EQ(int64_t(body[1].operands[1].bits), -9 % 4);
+}
+
+TEST(Parser, ReadsAliases) {
+  Module m = parse(".func f() { ret; } .func g(); .alias g, f;");
+  EXPECT_EQ(m.function("g"), &m.functions[0]);
 }
 
 TEST(Parser, ReadsVectorRegisters) {
