@@ -149,6 +149,47 @@ def test_special_registers_without_meaning_here():
         assert (x[:8] & 0xFFFFFFFF == 0).all() and (x[8:17] == 0).all() and x[17] & 0xFFFFFFFF == expected
 
 
+@pytest.mark.parametrize("kind", ["texref", "samplerref", "surfref"])
+def test_nothing_is_a_texture(kind):
+    x = np.zeros(1, np.uint32)
+    body = f"istypep.{kind} %p1, %d0; selp.u32 %r1, 3, 4, %p1; st.global.u32 [%d0], %r1;"
+    assert not simulator.launch(kernel(body), "k", 1, 1, [x]).findings
+    assert x[0] == 4
+
+
+#: Instructions that give %p1 from %p2 (lanes below 9) and %p3 (below 20).
+PREDICATES = {
+    "mov.pred %p1, !%p2;": lambda p, q: ~p,
+    "mov.pred %p1, !1;": lambda p, q: p & False,
+    "not.pred %p1, !%p2;": lambda p, q: p,
+    "and.pred %p1, !%p2, %p3;": lambda p, q: ~p & q,
+    "and.pred %p1, %p2, !%p3;": lambda p, q: p & ~q,
+    "or.pred %p1, !%p2, !%p3;": lambda p, q: ~p | ~q,
+    "xor.pred %p1, %p2, !%p3;": lambda p, q: p ^ ~q,
+    "@!%p2 xor.pred %p1, !%p2, !%p3;": lambda p, q: p | (~p ^ ~q),
+    "setp.eq.and.u32 %p4|%p1, %r0, %r0, !%p3;": lambda p, q: p & False,
+    "setp.lt.or.u32 %p1, %r0, 3, !%p3;": lambda p, q: (np.arange(32) < 3) | ~q,
+    "setp.lt.xor.s16 %p1, %h1, %h1, !%p3;": lambda p, q: ~q,
+    "vote.sync.any.pred %p1, !%p2, -1;": lambda p, q: p | True,
+    "barrier.red.and.pred %p1, 0, !%p2;": lambda p, q: p & False,
+    "selp.u32 %r2, 1, 0, !%p3; setp.ne.u32 %p1, %r2, 0;": lambda p, q: ~q,
+    "set.lt.and.u32.u32 %r2, %r0, 25, !%p3; setp.ne.u32 %p1, %r2, 0;": lambda p, q: (np.arange(32) < 25) & ~q,
+    "lop3.or.b32 %r2|%p1, %r0, %r0, %r0, 0, !%p2;": lambda p, q: ~p,
+}
+
+
+@pytest.mark.parametrize("text", PREDICATES)
+def test_negated_predicates(text):
+    body = f"""mov.b16 %h1, 1; setp.lt.u32 %p2, %r0, 9; setp.lt.u32 %p3, %r0, 20; setp.lt.u32 %p1, %r0, 40;
+{text} selp.u32 %r1, 1, 0, %p1; st.global.u32 [%d1], %r1;"""
+    x = np.full(32, 9, np.uint32)
+    assert not simulator.launch(kernel(body), "k", 1, 32, [x]).findings
+    lane = np.arange(32)
+    np.testing.assert_array_equal(x, PREDICATES[text](lane < 9, lane < 20))
+    if find_tool("ptxas"):
+        assemble(kernel(body).replace(".version 8.0", ".version 8.2"), "sm_80")
+
+
 def test_a_fourth_operand_that_no_second_operation_uses():
     body = "mov.u32 %r3, 9; vset.u32.u32.lt %r1, %r0, %r3, %r3; vadd.u32.u32.u32 %r2, %r0, %r3, %r3; mad.lo.u32 %r1, %r1, 1000, %r2; st.global.u32 [%d1], %r1;"
     x = np.zeros(32, np.uint32)

@@ -59,6 +59,7 @@ private:
 
   // Declarations (ParserDeclarations.cpp).
   void topLevel();
+  void alias();
   void variableList(Space space, bool isExtern, std::vector<Variable> &into, Scope *scope);
   Variable variableHead(Space space);
   void variableTail(Variable &variable);

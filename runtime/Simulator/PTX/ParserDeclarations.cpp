@@ -64,16 +64,8 @@ void Parser::topLevel() {
       next();
     return;
   }
-  if (directive.is(".alias")) {
-    const std::string_view name = expectWord("a function's name");
-    expect(',');
-    const Token &target = peek();
-    module_.aliases[name] = expectWord("the name of the function that it stands for");
-    expect(';');
-    if (const Function *function = module_.function(target.text); !function || function->isEntry)
-      fail(target, format("expected a function, but '{}' is not one", target.text));
-    return;
-  }
+  if (directive.is(".alias"))
+    return alias();
 
   bool isExtern = false;
   const Token *what = &directive;
@@ -267,6 +259,17 @@ void Parser::functionAttributes(Function &function) {
     } else if (!word.is(".noreturn") && !word.is(".unique"))
       fail(word, format("expected a function attribute, but got '{}'", word.text));
   }
+}
+
+/// `.alias a, f;`
+void Parser::alias() {
+  const std::string_view name = expectWord("a function's name");
+  expect(',');
+  const Token &target = peek();
+  module_.aliases[name] = expectWord("the name of the function that it stands for");
+  expect(';');
+  if (const Function *function = module_.function(target.text); !function || function->isEntry)
+    fail(target, format("expected a function, but '{}' is not one", target.text));
 }
 
 void Parser::function(bool isEntry, bool isExtern) {

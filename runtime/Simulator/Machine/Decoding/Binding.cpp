@@ -37,6 +37,11 @@ Ref Binding::predicate(const ptx::Operand &operand) {
   return virtualRef | (decoder.frame(frame).registerBase + operand.index);
 }
 
+Ref Binding::truth(const ptx::Operand &operand) {
+  const Ref value = predicate(operand);
+  return operand.negated ? decoder.opposite(value) : value;
+}
+
 Ref Binding::predicateDestination(const ptx::Operand &operand) {
   if (operand.kind == ptx::OperandKind::Sink)
     return decoder.scratch(ptx::Type::Pred);
@@ -90,7 +95,7 @@ void Decoder::bindOperands(Binding &binding, std::string_view pattern) {
       binding.setDestination(count, binding.predicateDestination(operand));
       break;
     case 'p':
-      binding.record.op[count] = binding.predicate(operand);
+      binding.record.op[count] = binding.truth(operand);
       break;
     }
     ++count;

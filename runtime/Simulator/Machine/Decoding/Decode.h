@@ -92,11 +92,14 @@ public:
   Ref special(const ptx::Operand &operand, ptx::Type type);
   /// A predicate that a hidden record makes of 32 bits.
   Ref nonZero(Ref value);
+  /// The opposite of a predicate.
+  Ref opposite(Ref value);
   /// The address of a module-level name or of a variable, as a constant.
   Ref addressConstant(uint32_t frame, const ptx::Operand &operand, ptx::Type type, ptx::Space *space);
   [[noreturn]] static void fail(ptx::Position at, std::string message, StatusCode code = StatusCode::Corrupt);
 
 private:
+  Ref predicateOf(Executor run, Ref value);
   Ref dynamicSharedConstant(int64_t offset, bool wide);
   Ref frameAddress(Ref base, int64_t offset, bool wide);
   void layoutParameters();

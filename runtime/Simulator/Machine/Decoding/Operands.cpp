@@ -195,9 +195,12 @@ Ref Decoder::special(const ptx::Operand &operand, ptx::Type type) {
   return convert.op[0];
 }
 
-Ref Decoder::nonZero(Ref value) {
+Ref Decoder::nonZero(Ref value) { return predicateOf(runNonZero, value); }
+Ref Decoder::opposite(Ref value) { return predicateOf(runOpposite, value); }
+
+Ref Decoder::predicateOf(Executor run, Ref value) {
   Record record;
-  record.run = runNonZero;
+  record.run = run;
   record.op[0] = scratch(ptx::Type::Pred);
   record.op[1] = value;
   before(record, 1);

@@ -41,7 +41,10 @@ struct Binding {
   /// Operand `index` as a source or destination of `type`; `wider` accepts a wider register (see Decoder).
   Ref source(const ptx::Operand &operand, ptx::Type type, bool wider = false);
   Ref destination(const ptx::Operand &operand, ptx::Type type, bool wider = false);
+  /// A predicate that is read, whether or not `!` is before it: the binder looks at Operand::negated.
   Ref predicate(const ptx::Operand &operand);
+  /// The same with `!` seen to.
+  Ref truth(const ptx::Operand &operand);
   Ref predicateDestination(const ptx::Operand &operand);
   /// Sets op[i] and marks it written.
   void setDestination(size_t i, Ref ref) {

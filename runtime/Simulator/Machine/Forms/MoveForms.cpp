@@ -93,7 +93,7 @@ void bindMove(Binding &b) {
       b.record.run = runSetPredicate;
       return;
     }
-    b.record.op[1] = b.predicate(from);
+    b.record.op[1] = b.truth(from);
     b.record.run = runMovePredicate;
     return;
   }
@@ -214,13 +214,21 @@ void bindIsSpace(Binding &b) {
                                                 : runIsSpace;
 }
 
+/// There are no textures, samplers and surfaces here, so that nothing is the name of one.
+void bindIsType(Binding &b) {
+  b.record.run = [](Warp &warp, const Record &record, uint32_t mask) {
+    commitPredicate(warp.predicate(record.op[0]), 0, mask);
+  };
+}
+
 constexpr auto cls = InstructionClass::Move;
 #define WEFT_SPACES "space=const|global|local|shared|shared::cta|shared::cluster|param|param::entry"
 
 const Form forms[] = {
     {"mov", "type=b8|b16|b32|b64|b128|u16|u32|u64|s16|s32|s64|f16|bf16|f32|f64|f16x2|bf16x2|pred", "*", cls, bindMove},
-    {"mov", "vec=v4 type=b32|u32|s32", "*", cls, bindMoveVector},
+    {"mov", "vec=v4 type=b16|u16|s16|b32|u32|s32", "*", cls, bindMoveVector},
     {"cvta", "to? " WEFT_SPACES " type=u64", "d:u64 s:u64", cls, bindCvta},
+    {"istypep", "type=texref|samplerref|surfref", "D s:u64", cls, bindIsType},
     {"isspacep", WEFT_SPACES, "D s:u64", cls, bindIsSpace},
 };
 

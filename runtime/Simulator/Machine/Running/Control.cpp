@@ -110,6 +110,10 @@ void runNonZero(Warp &warp, const Record &record, uint32_t mask) {
   commitPredicate(warp.predicate(record.op[0]), bits, mask);
 }
 
+void runOpposite(Warp &warp, const Record &record, uint32_t mask) {
+  commitPredicate(warp.predicate(record.op[0]), ~warp.predicate(record.op[1]), mask);
+}
+
 /// %clock and %globaltimer. Clocks count records, so that runs repeat.
 void runDynamicSpecial(Warp &warp, const Record &record, uint32_t mask) {
   uint64_t now = warp.block->turns * (uint64_t{1} << 16) + warp.worker->executed[warp.here()] * 4;

@@ -27,6 +27,8 @@ template <typename T> void runStackRestore(Warp &warp, const Record &record, uin
 void runCallTest(Warp &warp, const Record &record, uint32_t mask);
 /// Predicate op[0] = op[1] != 0, 32 bits.
 void runNonZero(Warp &warp, const Record &record, uint32_t mask);
+/// Predicate op[0] = !op[1].
+void runOpposite(Warp &warp, const Record &record, uint32_t mask);
 void runDynamicSpecial(Warp &warp, const Record &record, uint32_t mask);
 
 } // namespace weft::simulator::machine
