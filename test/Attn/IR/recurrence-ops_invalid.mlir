@@ -226,7 +226,7 @@ func.func @recur_c4(%q: !x, %s: !x) {
 !s = !attn.tensor<[B, H, 64, 64], f32>
 
 func.func @final_state_c2(%a: !attn.mixer, %v: !x) {
-  // expected-error@+1 {{expected a state of f32 with the values' channels, but got '!attn.tensor<[B, H, N, 64], f16>'}}
+  // expected-error@+1 {{expected a state of f32 with static channels, the last ones the values', but got '!attn.tensor<[B, H, N, 64], f16>'}}
   %0 = attn.final_state %a, %v : !x -> !x
   return
 }
@@ -252,5 +252,36 @@ func.func @recur_backward_c1(%q: !x, %k: !attn.tensor<[B, N, 64], f16>) {
 func.func @recur_backward_c2(%q: !x, %b: !n) {
   // expected-error@+1 {{expected two tensors of residuals, but got 0}}
   %0:4 = attn.recur_backward %q, %q, %q beta(%b) gradient(%q) {scale = 1.0 : f32} : (!x, !x, !x, !n, !x) -> (!x, !x, !x, !n)
+  return
+}
+
+// -----
+
+!v = !attn.tensor<[B, H, N, Dv], f16>
+
+func.func @final_state_c2_value(%a: !attn.mixer, %v: !v) {
+  // expected-error@+1 {{expected a value with a static last size, but got '!attn.tensor<[B, H, N, Dv], f16>'}}
+  %0 = attn.final_state %a, %v : !v -> !attn.tensor<[B, H, 64, Dv], f32>
+  return
+}
+
+// -----
+
+!x = !attn.tensor<[B, H, N, 64], f16>
+
+func.func @final_state_c2_channels(%a: !attn.mixer, %v: !x) {
+  // expected-error@+1 {{expected a state of f32 with static channels, the last ones the values', but got '!attn.tensor<[B, H, D, 64], f32>'}}
+  %0 = attn.final_state %a, %v : !x -> !attn.tensor<[B, H, D, 64], f32>
+  return
+}
+
+// -----
+
+!x = !attn.tensor<[B, H, N, 64], f16>
+!v = !attn.tensor<[B, H, N, Dv], f16>
+
+func.func @recur_c1_static(%q: !x, %v: !v) {
+  // expected-error@+1 {{expected a value with a static last size, but got '!attn.tensor<[B, H, N, Dv], f16>'}}
+  %0, %1 = attn.recur %q, %q, %v {scale = 1.0 : f32} : (!x, !x, !v) -> (!v, !attn.tensor<[B, H, 64, Dv], f32>)
   return
 }

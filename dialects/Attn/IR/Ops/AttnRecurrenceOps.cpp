@@ -131,9 +131,12 @@ LogicalResult FinalStateOp::verify() {
   if (failed(checkRank(*this, "a value", tensorTypeOf(getValue()), 4)) ||
       failed(checkRank(*this, "a state", tensorTypeOf(getResult()), 4)))
     return failure();
-  WholeTensorType state = tensorTypeOf(getResult());
-  if (!state.getElementType().isF32() || state.dim(3) != tensorTypeOf(getValue()).dim(3))
-    return emitOpError() << "expected a state of f32 with the values' channels, but got " << state;
+  WholeTensorType value = tensorTypeOf(getValue()), state = tensorTypeOf(getResult());
+  if (!value.staticDim(3))
+    return emitOpError() << "expected a value with a static last size, but got " << value;
+  if (!state.getElementType().isF32() || !state.staticDim(2) || state.dim(3) != value.dim(3))
+    return emitOpError() << "expected a state of f32 with static channels, the last ones the values', but got "
+                         << state;
   return success();
 }
 

@@ -25,7 +25,8 @@ def Attn_RecurrenceOp : Attn_Op<"recurrence", [Pure, AttrSizedOperandSegments]> 
 def Attn_FinalStateOp : Attn_Op<"final_state", [Pure]> {
   let summary = "the state of a recurrence after the last token of values that it is applied to";
   let description = [{
-    C1: the mixer is made by `attn.recurrence`, which `attn-apply-mixers` checks. C2: the result is f32 [B, H, D, Dv], with packed sequences [S, H, D, Dv].
+    C1: the mixer is made by `attn.recurrence`, which `attn-apply-mixers` checks. C2: value is [B, Hv, N, Dv] with static Dv; the result is f32
+    [B, H, D, Dv], with packed sequences [S, H, D, Dv], with static D.
 
     ```mlir
     %s = attn.final_state %a, %v : !attn.tensor<[B, H, N, 64], f16> -> !attn.tensor<[B, H, 64, 64], f32>
