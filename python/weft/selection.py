@@ -15,6 +15,7 @@ import weft.language as wl
 from weft.compiler.jit import jit
 from weft.integers import cdiv, next_power_of_2
 from weft.programs import static
+from weft.runtime.plain import refuse
 
 if TYPE_CHECKING:
     import torch
@@ -187,6 +188,7 @@ def _check(q: Any, k: Any) -> None:
         if x.dtype not in (torch.float16, torch.bfloat16, torch.float32):
             given = str(x.dtype).removeprefix("torch.")
             raise TypeError(f"expected '{name}' of float16, bfloat16 or float32, but got {given}")
+    refuse((("q", q), ("k", k)))
 
 
 def _most_own_blocks(N: int, M: int, rows: int, columns: int) -> int:

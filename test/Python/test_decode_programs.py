@@ -2,6 +2,7 @@
 """Pages in programs, with score_mods and several domains; shapes of serving: latent attention, trees of guessed tokens,
 shared prefixes; tokens written into caches."""
 
+import functools
 import itertools
 import math
 
@@ -289,6 +290,25 @@ def test_append_is_seen_by_autograd(seed):
         kept = k.clone(), v.clone()
         append(*kept, new, new, seqused_k=LENGTHS)
     assert torch.equal(kept[0], k)
+
+
+def test_what_is_written_passes_no_gradient_on(seed):
+    generator = torch.Generator().manual_seed(seed)
+    q, k, v = drawn(generator, dtype=torch.float32)
+    new = torch.randn(3, 2, 1, 64, generator=generator)
+    asks = new.clone().requires_grad_()
+    for given in ((k, v, asks, new), (k, v, new, asks), (k.clone().requires_grad_(), v, new, new)):
+        for call in (append, functools.partial(_decoded, q)):
+            with pytest.raises(ValueError, match=r"expected '[kv]_(new|cache)' without gradients"):
+                call(*given, seqused_k=LENGTHS)
+    with torch.no_grad():
+        append(k, v, asks, asks, seqused_k=LENGTHS)
+    decode(q.requires_grad_(), k, v, seqused_k=LENGTHS).sum().backward()
+    assert q.grad.isfinite().all()
+
+
+def _decoded(q, k, v, k_new, v_new, **options):
+    return decode(q, k, v, k_new=k_new, v_new=v_new, **options)
 
 
 def test_what_writes_is_between_graphs(seed):

@@ -3,6 +3,8 @@
 
 import pytest
 import torch
+import weft
+from weft.attention.append import append
 from weft.selection import select_blocks
 
 
@@ -80,3 +82,18 @@ def test_refuses_too_few_blocks():
         select_blocks(q, q, top=2, block=(64, 32))
     with pytest.raises(ValueError, match=r"expected keys \[1, a divisor of 1, M, 64\], but got \[1, 1, 128, 32\]"):
         select_blocks(q, q[..., :32], top=2)
+
+
+def test_transforms_of_torch_are_refused_by_the_users_names():
+    q, k = torch.randn(2, 1, 2, 40, 16), torch.randn(2, 1, 1, 40, 16)
+    for transform in (torch.func.vmap, lambda f: torch.func.grad(lambda *x: f(*x).sum().float())):
+        with pytest.raises(weft.runtime.Error, match="expected 'q' to be a plain tensor, but got "):
+            transform(lambda q, k: select_blocks(q, k, top=3)[0])(
+                *((q, k) if transform is torch.func.vmap else (q[0], k[0]))
+            )
+    cache, new = torch.zeros(1, 2, 16, 8), torch.randn(3, 1, 2, 1, 8)
+    with pytest.raises(
+        weft.runtime.Error, match=r"expected 'k_new' to be a plain tensor, but got a batch of torch.vmap"
+    ):
+        torch.vmap(lambda x: append(cache, cache, x, new[0], seqused_k=torch.ones(1, dtype=torch.int32)))(new)
+    assert not cache.any()

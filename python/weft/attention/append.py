@@ -75,7 +75,16 @@ def append(
     keys are turned by their position first, as weft.rope turns them. ``k_scale`` and ``v_scale``, [Hkv] or of pages
     [P, Hkv] float32, are what the caches' numbers are multiplied by when they are read, so new ones are divided by
     them. A cache of float8_e4m3fn or float8_e5m2 takes tokens of any type, and its largest number for what is larger.
+
+    What is written passes no gradient on: tensors that require one are refused, but under torch.no_grad().
     """
+    checks.readable(
+        k_cache=k_cache, v_cache=v_cache, k_new=k_new, v_new=v_new, seqused_k=seqused_k, block_table=block_table,
+        slot_mapping=slot_mapping, k_scale=k_scale, v_scale=v_scale,
+    )  # fmt: skip
+    checks.without_gradients(
+        k_cache=k_cache, v_cache=v_cache, k_new=k_new, v_new=v_new, k_scale=k_scale, v_scale=v_scale
+    )
     paged = block_table is not None or slot_mapping is not None
     if rope_base is not None:
         rope_base = static.real("rope_base", rope_base)

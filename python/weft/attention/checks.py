@@ -10,7 +10,7 @@ from weft.compiler.diagnostics import CompilationError
 from weft.programs.dtypes import dtype_of
 from weft.programs.facts import is_array
 from weft.programs.tensors import Tensor
-from weft.runtime.plain import described, objection, promised
+from weft.runtime.plain import described, objection, promised, refuse
 
 
 def tensor(name: str, x: Any, shape: str, sizes: tuple[Any, ...] = ()) -> None:
@@ -30,6 +30,24 @@ def tensor(name: str, x: Any, shape: str, sizes: tuple[Any, ...] = ()) -> None:
     if any(isinstance(size, int) and isinstance(wanted, int) and size != wanted for size, wanted in pairs):
         wanted = ", ".join("any" if size is None else str(size) for size in sizes)
         raise ValueError(f"expected {spelled} = [{wanted}], but got {list(x.shape)}")
+
+
+def readable(**tensors: Any) -> None:
+    """Refuse, by its name, what no kernel can read or write in its memory: what follows launches kernels by itself, to
+    which their parameters' names mean something and the user's nothing."""
+    refuse((name, x) for name, x in tensors.items() if x is not None)
+
+
+def without_gradients(**tensors: Any) -> None:
+    """Refuse, by its name, what requires a gradient that autograd would not follow into a cache."""
+    import torch
+
+    for name, x in tensors.items():
+        if torch.is_grad_enabled() and getattr(x, "requires_grad", False):
+            raise ValueError(
+                f"expected '{name}' without gradients, which a cache does not pass on, but got one that requires them; "
+                "use .detach(), or run under torch.no_grad()"
+            )
 
 
 def operands(q: Any, k: Any, v: Any) -> None:
