@@ -268,3 +268,34 @@ def test_arithmetic_of_indices_stays_inside(operands, name):
         torch.testing.assert_close(out, weft.attention.attend(q, k, v), rtol=1e-4, atol=1e-4)  # each of table is 1
         grads = torch.autograd.grad(out.square().sum(), (q, k, v, table))
         assert all(bool(grad.isfinite().all()) for grad in grads)
+
+
+FAR = (2**30, -(2**30), 2**31 - 1, -(2**31))
+
+
+@pytest.mark.parametrize(
+    ("moved", "wanted"),
+    [
+        (lambda v, by: weft.shift(v, by), lambda v, by: torch.zeros_like(v)),
+        (lambda v, by: weft.toeplitz(torch.ones(2, 2 * D), dilation=by) @ v, lambda v, by: v),
+        (
+            lambda v, by: weft.attention.attend(v, v, v, weft.causal().shift(by)),
+            lambda v, by: weft.attention.attend(v, v, v) if by > 0 else torch.zeros_like(v),
+        ),
+        (
+            lambda v, by: weft.attention.attend(v, v, v, (~weft.causal().shift(by)).shift(by)),
+            lambda v, by: pytest.fail("two shifts of 2**30 are 2**31, of which kernels have no sum"),
+        ),
+    ],
+    ids=["rows", "taps", "pattern", "pattern twice"],
+)
+def test_far_distances(operands, moved, wanted):
+    """What positions are moved by is refused where sums of it would not have 32 bits; what is not, is right."""
+    v = operands[2]
+    for by in FAR:
+        try:
+            found = moved(v, by)
+        except weft.CompilationError as error:
+            assert re.search(r"to be (at least|from) -?\d+.*, but got|at most \d+ in all, but got", str(error)), error
+        else:
+            torch.testing.assert_close(found, wanted(v, by), atol=1e-5, rtol=0)

@@ -55,6 +55,9 @@ LogicalResult weft::attn::checkTaps(Operation *op, WholeTensorType taps, bool ce
            << "expected taps [K, H*C] with K an integer where they are centred, dilated, on a grid or of packed "
               "sequences, but got "
            << taps;
+  if (dilation > largestDistance / std::max<int64_t>(count.value_or(1) - 1, 1))
+    return op->emitOpError() << "expected taps that reach no further than " << largestDistance << " tokens, but got "
+                             << *count << " at a dilation of " << dilation;
   int64_t side = count.value_or(1);
   if (grid) {
     if (grid->size() != 2 || (*grid)[0] < 1 || (*grid)[1] < 1)

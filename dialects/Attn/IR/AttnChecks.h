@@ -6,6 +6,9 @@
 
 namespace weft::attn {
 
+/// No distance between positions is larger, so that sums of it and a position have 32 bits.
+inline constexpr int64_t largestDistance = int64_t(1) << 30;
+
 inline WholeTensorType tensorTypeOf(mlir::Value value) { return mlir::cast<WholeTensorType>(value.getType()); }
 
 /// Whether two sizes are known to be different: both plain (an integer or a symbol) and spelled unlike, or unlike

@@ -120,10 +120,21 @@ LogicalResult PerHeadAttr::verify(EmitError emitError, ArrayRef<Attribute> patte
   return allPatterns(emitError, patterns);
 }
 LogicalResult NotAttr::verify(EmitError emitError, Attribute pattern) { return allPatterns(emitError, pattern); }
+/// How far the shifts around any one part of a pattern move it in all.
+static int64_t shiftsIn(Attribute pattern) {
+  int64_t most = 0;
+  pattern.walkImmediateSubElements([&](Attribute part) { most = std::max(most, shiftsIn(part)); }, [](Type) {});
+  if (auto shift = dyn_cast<ShiftAttr>(pattern))
+    most += std::abs(shift.getBy());
+  return most;
+}
+
 LogicalResult ShiftAttr::verify(EmitError emitError, Attribute pattern, int64_t by) {
-  if (failed(atLeast(emitError, "by", by, -largest)))
+  if (failed(atLeast(emitError, "by", by, -largest)) || failed(allPatterns(emitError, pattern)))
     return failure();
-  return allPatterns(emitError, pattern);
+  if (int64_t all = std::abs(by) + shiftsIn(pattern); all > largest)
+    return emitError() << "expected shifts of at most " << largest << " in all, but got " << all;
+  return success();
 }
 LogicalResult TransposeAttr::verify(EmitError emitError, Attribute pattern) { return allPatterns(emitError, pattern); }
 LogicalResult SectionAttr::verify(EmitError emitError, Attribute pattern, int64_t, int64_t) {

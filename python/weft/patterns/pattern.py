@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..compiler import places
-from .checks import array, integer
+from .checks import LARGEST, array, integer
 from .text import PAIR, lowered
 
 
@@ -48,7 +48,15 @@ class Pattern:
 
     def shift(self, n: int) -> Pattern:
         """The pattern with (n, m + ``n``) where this has (n, m)."""
-        return Pattern("shift", (integer("shift", "n", n),), (self,))
+        by = integer("shift", "n", n)
+        if (most := abs(by) + self._shifts()) > LARGEST:
+            raise places.error(f"expected shifts of at most {LARGEST} in all, but got {most}")
+        return Pattern("shift", (by,), (self,))
+
+    def _shifts(self) -> int:
+        """How far the shifts around any one part of the pattern move it in all."""
+        own = abs(self.values[0]) if self.spelling == "shift" else 0
+        return int(own) + max((part._shifts() for part in self.parts), default=0)
 
     def transpose(self) -> Pattern:
         """The pattern of M queries and N keys with (m, n) where this, of N and M, has (n, m)."""

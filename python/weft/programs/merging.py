@@ -17,7 +17,7 @@ from .graph import TensorType, agreeing
 from .mixers import segments, starts
 from .scalars import Scalar
 from .sizes import unify
-from .tensors import Tensor, element, four_axes, map_tensors
+from .tensors import Tensor, described, element, four_axes, map_tensors
 
 MODES = ("sum", "last", "mean")
 
@@ -53,8 +53,8 @@ def shift(x: Any, by: int = 1, cu_seqlens: Any = None) -> Any:
     """Rows of [B, H, N, D] or [B, H, N] moved along the sequence: row n is x's row n - by, 0 where there is none.
     With ``cu_seqlens`` [S+1] int32 rows stay within their sequence."""
     if not isinstance(x, Tensor) or x.ndim not in (3, 4):
-        raise places.error("expected a tensor [B, H, N, D] or [B, H, N] to shift")
-    by = static.integer("by", by)
+        raise places.error(f"expected a tensor [B, H, N, D] or [B, H, N] to shift, but got {described(x)}")
+    by = static.distance("by", by)
     if by == 0:
         raise places.error("expected by to be an integer other than 0, but got 0")
     if x.ndim == 4:
@@ -81,7 +81,7 @@ def _cosine(product: Scalar, x: Scalar, y: Scalar) -> tuple[Scalar, Scalar]:
 def _times(k: Tensor, gain: Any) -> Tensor:
     """k [B, H, N, D] times gain [H, D], in float32."""
     if not isinstance(gain, Tensor) or gain.ndim != 2:
-        raise places.error("expected a gain [H, D]")
+        raise places.error(f"expected a gain [H, D], but got {described(gain)}")
     with agreeing("expected a gain [H, D] of the keys"):
         unify(k.sizes[1], gain.sizes[0])
         unify(k.sizes[3], gain.sizes[1])
@@ -151,7 +151,7 @@ def merge_units(
     ``to``       the type of the merged tensors; their sources' unless given
     """
     if not isinstance(joins, Tensor) or joins.ndim != 3 or not joins.dtype.is_bool():
-        raise places.error("expected joins [B, Hkv, N] of bool")
+        raise places.error(f"expected joins [B, Hkv, N] of bool, but got {described(joins)}", "compare: x != 0")
     max_joins = static.integer("max_joins", max_joins, 0)
     given_modes = _each("modes", modes, len(sources), MODES)
     given_offsets = _each("offsets", offsets, len(sources), (0, 1))

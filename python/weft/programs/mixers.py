@@ -175,7 +175,11 @@ def attention(
     score = score_region(score_mod, extents if len(domains) == 1 else (*extents[:3], None), bias)
     counts = [d.count for d in domains if d.count is not None]
     if counts and len(counts) != len(domains):
-        raise places.error("expected a count for each domain, or for none")
+        raise places.error(
+            f"expected a count for each of {len(domains)} domains, or for none, but got {len(counts)}",
+            "weft.domain(k, pattern, count=c), of as many keys as it has where nothing else counts them; "
+            "the lengths of keys in pages are their count",
+        )
     factor = 1 / math.sqrt(head) if scale is None else static.real("scale", scale)
     attributes = {"patterns": f"[{', '.join(lowered.texts)}]", "scale": real_text(factor, "f32")}
     if narrow:
@@ -201,7 +205,7 @@ def _check_domain(q: Tensor, domain: Domain, number: int) -> None:
     if domain.count is not None:
         count = domain.count
         if not isinstance(count, Tensor) or count.ndim not in (1, 2) or count.dtype.name != "int32":
-            raise places.error("expected a count [B, Hkv] or [B] of int32")
+            raise places.error(f"expected a count [B, Hkv] or [B] of int32, but got {described(count)}")
         with agreeing("expected a count [B, Hkv] or [B]"):
             for axis in range(count.ndim):
                 unify(k.sizes[axis], count.sizes[axis])
@@ -213,7 +217,9 @@ def _counted(domain: Domain) -> Domain:
     if lengths is None:
         return domain
     if domain.count is not None and domain.count.value is not lengths.value:
-        raise places.error("expected no count of keys in pages, whose lengths count them")
+        raise places.error(
+            f"expected no count of keys in pages, whose lengths count them, but got {described(domain.count)}"
+        )
     return Domain(domain.keys, domain.pattern, lengths)
 
 
@@ -313,7 +319,9 @@ def softmax(
 def _domains(k: Any, pattern: Any, more: Sequence[Any]) -> list[Domain]:
     if not isinstance(k, Domain):
         if more:
-            raise places.error("expected weft.domain(k, pattern) for each domain where there are several")
+            raise places.error(
+                f"expected weft.domain(k, pattern) for each domain where there are several, but got {described(k)}"
+            )
         return [Domain(k, pattern)]
     given = [k, *([pattern] if pattern is not None else []), *more]
     for each in given:
@@ -367,9 +375,9 @@ def toeplitz(
     With ``cu_seqlens`` [S+1] int32 no row takes of another sequence, of S packed into a batch of 1.
     """
     lengths = starts(cu_seqlens, grid)
-    centred, dilation = static.truth("centred", centred), static.integer("dilation", dilation, 1)
+    centred, dilation = static.truth("centred", centred), static.distance("dilation", dilation, 1)
     if not isinstance(taps, Tensor) or taps.ndim != 2:
-        raise places.error("expected taps [K, H·D]")
+        raise places.error(f"expected taps [K, H·D], but got {described(taps)}")
     static.floating("taps", taps)
     taps.sizes[0].called(2, "K")
     if centred or grid or lengths or dilation != 1 or _few(taps.sizes[0]):
@@ -379,6 +387,7 @@ def toeplitz(
         if taps.sizes[0].value is not None:  # few taps are faster as their own form
             taps.sizes[0].at_least(_DIRECT_TAPS + 1)
         count = 1  # stands for any number
+    static.distance("dilation", dilation, 1, times=max(count - 1, 1))
     side = math.isqrt(count) if grid else count
     if grid and side * side != count:
         raise places.error(f"expected K·K taps over a grid, but got {count}")

@@ -43,6 +43,19 @@ def integer(name: str, value: Any, least: int | None = None) -> int:
     return operator.index(number)
 
 
+#: no distance between positions is larger, so that sums with positions have 32 bits
+LARGEST = 2**30
+
+
+def distance(name: str, value: Any, least: int = -LARGEST, times: int = 1) -> int:
+    """A whole number of at least ``least`` that positions are moved by, up to ``times`` at once: 2**30 in all."""
+    number = integer(name, value, least)
+    if abs(number) * times > LARGEST:
+        most = LARGEST // times
+        raise places.error(f"expected '{name}' to be from {max(least, -most)} to {most}, but got {number}")
+    return number
+
+
 def truth(name: str, value: Any) -> bool:
     """True or False."""
     found = known(value, f"'{name}' to be True or False")

@@ -27,7 +27,7 @@ func.func @shift_c2(%x: !attn.tensor<[B, H, N], f32>, %cu: !attn.tensor<[S], f32
 // -----
 
 func.func @shift_c3(%x: !attn.tensor<[B, H, N], f32>) {
-  // expected-error@+1 {{expected 'by' to be a distance, but got 0}}
+  // expected-error@+1 {{expected 'by' to be a distance, of at most 1073741824, but got 0}}
   %0 = attn.shift %x {by = 0 : i64} : !attn.tensor<[B, H, N], f32> -> !attn.tensor<[B, H, N], f32>
   return
 }
@@ -163,5 +163,13 @@ func.func @spread_c1(%d: !keys, %unit: !attn.tensor<[B, H, N], i32>) {
 func.func @spread_c3_offset(%d: !keys, %unit: !attn.tensor<[B, H, N], i32>) {
   // expected-error@+1 {{expected an offset of 0 or 1, but got 2}}
   %0 = attn.spread %d by %unit {mode = #attn<merge sum>, offset = 2 : i64} : !keys, !attn.tensor<[B, H, N], i32> -> !keys
+  return
+}
+
+// -----
+
+func.func @shift_c3_far(%x: !attn.tensor<[B, H, N], f32>) {
+  // expected-error@+1 {{expected 'by' to be a distance, of at most 1073741824, but got -2147483648}}
+  %0 = attn.shift %x {by = -2147483648 : i64} : !attn.tensor<[B, H, N], f32> -> !attn.tensor<[B, H, N], f32>
   return
 }

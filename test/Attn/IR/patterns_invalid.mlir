@@ -93,3 +93,8 @@ func.func private @shift() attributes {p = #attn.shift<#attn.causal, 4294967296>
 
 // expected-error@+1 {{expected a pattern, but got 3 : i64}}
 func.func private @section() attributes {p = #attn.section<3, rows = 0, keys = 1>}
+
+// -----
+
+// expected-error@+1 {{expected shifts of at most 1073741824 in all, but got 1073741825}}
+func.func private @shifts() attributes {p = #attn.shift<#attn.not<#attn.shift<#attn.causal, -1073741824>>, 1>}

@@ -30,8 +30,8 @@ LogicalResult ShiftOp::verify() {
     return emitOpError() << "expected a result of the source's shape " << from << ", but got " << to;
   if (failed(checkCuSeqlens(*this, getCuSeqlens())))
     return failure();
-  if (getBy() == 0)
-    return emitOpError() << "expected 'by' to be a distance, but got 0";
+  if (auto by = static_cast<int64_t>(getBy()); by == 0 || by > largestDistance || by < -largestDistance)
+    return emitOpError() << "expected 'by' to be a distance, of at most " << largestDistance << ", but got " << by;
   return success();
 }
 
