@@ -12,6 +12,7 @@
 #include "compiler/CAPI/Programs.h"
 
 #include "dialects/Attn/IR/AttnOps.h"
+#include "dialects/Attn/IR/Requirements.h"
 #include "dialects/Tile/IR/TileDialect.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/SmallPtrSet.h"
@@ -67,6 +68,18 @@ llvm::json::Value realValue(APFloat value) {
   return value.isNaN() ? "nan" : value.isNegative() ? "-inf" : "inf";
 }
 
+/// What a program asks of its sizes.
+llvm::json::Array describeRequirements(ArrayAttr requirements) {
+  llvm::json::Array described;
+  for (auto facts : requirements.getAsRange<DictionaryAttr>()) {
+    llvm::json::Object one;
+    for (StringRef key : attn::requirementKeys)
+      one[key] = facts.getAs<StringAttr>(key).getValue();
+    described.push_back(std::move(one));
+  }
+  return described;
+}
+
 /// Tile parameters that a launch passes: for each tensor its address and strides, then the sizes, then the reals.
 SmallVector<Type> parametersOf(LaunchOp launch) {
   Builder builder(launch.getContext());
@@ -120,6 +133,8 @@ public:
     program["outputs"] = std::move(*outputs);
     if (auto of = function->getAttrOfType<DenseI64ArrayAttr>("attn.gradients_of"))
       program["gradients_of"] = llvm::json::Array(of.asArrayRef());
+    if (auto requirements = function->getAttrOfType<ArrayAttr>(attn::requiresAttrName))
+      program["requires"] = describeRequirements(requirements);
     llvm::json::Object variant{{"target", target}};
     variant["buffers"] = numberBuffers(launches);
     llvm::json::Array steps;

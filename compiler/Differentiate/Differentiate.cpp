@@ -10,6 +10,7 @@
 // else is needed is computed again.
 #include "compiler/Differentiate/Adjoints.h"
 #include "compiler/Differentiate/Passes.h"
+#include "dialects/Attn/IR/Requirements.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 
@@ -200,6 +201,8 @@ LogicalResult ProgramDifferentiation::writeBackward() {
 
 void ProgramDifferentiation::writeForward(ArrayRef<SavedValue> saved) {
   func::FuncOp forward = makeFunction(".forward");
+  if (Attribute requirements = program->getAttr(attn::requiresAttrName)) // sizes of all its arguments
+    forward->setAttr(attn::requiresAttrName, requirements);
   IRMapping mapping;
   program.getBody().cloneInto(&forward.getBody(), mapping);
   Operation *end = forward.front().getTerminator();

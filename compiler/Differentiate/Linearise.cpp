@@ -8,6 +8,7 @@
 // tangent is as it was. Softmax attention computes its results and their tangents in one walk over the keys.
 #include "compiler/Differentiate/Adjoints.h"
 #include "compiler/Differentiate/Passes.h"
+#include "dialects/Attn/IR/Requirements.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 
@@ -80,6 +81,8 @@ func::FuncOp ProgramLinearisation::makeFunction() {
                                        builder.getFunctionType(types, {}));
   function.setVisibility(program.getVisibility());
   function->setAttr(attn::programAttrName, builder.getUnitAttr());
+  if (Attribute requirements = program->getAttr(attn::requiresAttrName))
+    function->setAttr(attn::requiresAttrName, requirements);
   function.setAllArgAttrs(attributes);
   function.addEntryBlock();
   return function;

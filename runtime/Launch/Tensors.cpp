@@ -119,6 +119,11 @@ Status bindNames(const Program &program, size_t input, const Tensor &given, std:
   return {};
 }
 
+/// "64*R = 128", or the integer alone where the expression is one.
+std::string equation(const library::Expression &expression, int64_t value) {
+  return expression.integer() ? expression.text() : weft::format("{} = {}", expression.text(), value);
+}
+
 /// Checks the sizes that are integers or computed.
 Status checkComputed(const Program &program, size_t input, const Tensor &given, std::span<const int64_t> symbols) {
   const NamedTensor &declared = program.inputs[input];
@@ -130,10 +135,23 @@ Status checkComputed(const Program &program, size_t input, const Tensor &given, 
     if (!size)
       return refuse("argument", declared, size.error().message);
     if (*size != given.shape[axis])
-      return refuse("argument", declared,
-                    weft::format("expected size {} on axis {}, but got {}",
-                                 dim.integer() ? dim.text() : weft::format("{} = {}", dim.text(), *size), axis,
-                                 given.shape[axis]));
+      return refuse(
+          "argument", declared,
+          weft::format("expected size {} on axis {}, but got {}", equation(dim, *size), axis, given.shape[axis]));
+  }
+  return {};
+}
+
+/// Checks what the program asks of sizes beside that they are those of its types.
+Status checkRequired(const Program &program, std::span<const int64_t> symbols) {
+  for (const library::Requirement &required : program.required) {
+    Result<int64_t> size = required.size.evaluate(symbols), least = required.atLeast.evaluate(symbols);
+    if (!size || !least)
+      return std::unexpected((size ? least : size).error());
+    if (*size < *least)
+      return failure(StatusCode::InvalidArgument,
+                     weft::format("expected {}, but got {} for {}", required.what, equation(required.size, *size),
+                                  equation(required.atLeast, *least)));
   }
   return {};
 }
@@ -203,6 +221,8 @@ Result<std::vector<int64_t>> bindSymbols(const Program &program, std::span<const
   for (size_t i = 0; i < inputs.size(); ++i)
     if (Status status = checkComputed(program, i, inputs[i], symbols); !status)
       return std::unexpected(status.error());
+  if (Status status = checkRequired(program, symbols); !status)
+    return std::unexpected(status.error());
   return symbols;
 }
 

@@ -27,6 +27,11 @@ public:
     at.at("inputs").each(maxTensors, [&](const Cursor &input) { program.inputs.push_back(readNamed(input)); });
     at.at("outputs").each(maxTensors, [&](const Cursor &output) { program.outputs.push_back(readNamed(output)); });
     refuseTwins();
+    if (at.has("requires"))
+      at.at("requires").each(maxTensors, [&](const Cursor &one) {
+        program.required.push_back(
+            {readExpression(one.at("size")), readExpression(one.at("at_least")), one.at("what").string(1000)});
+      });
     if (at.has("gradients_of"))
       at.at("gradients_of").each(maxTensors, [&](const Cursor &of) {
         program.gradientsOf.push_back(of.integer(0, maxTensors));

@@ -65,11 +65,18 @@ struct PlanVariant {
   std::vector<PlanLaunch> launches;
 };
 
+/// What a program asks of its sizes: an expression over its symbols that is no less than another.
+struct Requirement {
+  Expression size, atLeast;
+  std::string what; ///< in words: "'bits' to have blocks of 64 for all queries"
+};
+
 /// A program: what it is called with, and its plans in order of preference. Each target's last has no guards.
 struct Program {
   std::string name;
   std::vector<std::string> symbols; ///< by slot; each is the whole size of some axis of an input
   std::vector<NamedTensor> inputs, outputs;
+  std::vector<Requirement> required; ///< of any run, whatever its plan
   std::vector<uint32_t>
       gradientsOf; ///< of a backward: which inputs of the forward program each output is the gradient of
   std::vector<PlanVariant> variants;

@@ -6,6 +6,7 @@
 #include "dialects/Attn/IR/AttnDialect.h"
 #include "dialects/Attn/IR/AttentionAttributes.h"
 #include "dialects/Attn/IR/AttnOps.h"
+#include "dialects/Attn/IR/Requirements.h"
 #include "dialects/Attn/IR/TilingAttributes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -115,6 +116,20 @@ static LogicalResult verifyTilings(Operation *op, NamedAttribute attribute) {
                            << attribute.getValue();
 }
 
+static LogicalResult verifyRequires(Operation *op, Attribute value) {
+  auto isRequirement = [](Attribute each) {
+    auto facts = dyn_cast<DictionaryAttr>(each);
+    return facts && llvm::all_of(requirementKeys, [&](StringRef key) { return facts.getAs<StringAttr>(key); });
+  };
+  auto requirements = dyn_cast<ArrayAttr>(value);
+  if (isa<func::FuncOp>(op) && requirements && llvm::all_of(requirements, isRequirement))
+    return success();
+  return op->emitOpError() << "expected '" << requiresAttrName
+                           << "' to have 'size', 'at_least' and 'what', strings, of each requirement, on a program, "
+                              "but got "
+                           << value;
+}
+
 LogicalResult AttnDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
   if (attribute.getName() == gradientsOfAttrName)
     return verifyGradientsOf(op, attribute.getValue());
@@ -136,6 +151,8 @@ LogicalResult AttnDialect::verifyOperationAttribute(Operation *op, NamedAttribut
     return success();
   if (attribute.getName() == tilingChoicesAttrName || attribute.getName() == tilingsAttrName)
     return verifyTilings(op, attribute);
+  if (attribute.getName() == requiresAttrName)
+    return verifyRequires(op, attribute.getValue());
   if (attribute.getName() != programAttrName)
     return op->emitOpError() << "expected an attribute that the attn dialect knows, but got '"
                              << attribute.getName().getValue() << "'";

@@ -36,12 +36,15 @@ def block_window(w: int | tuple[int, int], grid: tuple[int, int] | None = None) 
     are numbered row by row. Windows at the ends are ragged."""
     sizes = sizes_of("block_window", "w", w, (1, 2))
     if grid is None and len(sizes) == 2:
-        raise places.error("expected a grid for a window of two sizes", "weft.block_window((7, 7), grid=(56, 56))")
+        raise places.error(
+            f"expected a grid for a window of two sizes, but got None for {sizes}",
+            "weft.block_window((7, 7), grid=(56, 56))",
+        )
     if grid is None:
         return Pattern("block_window", (sizes, ()))
     sides = sizes_of("block_window", "grid", grid, (2,))
     if len(sides) != 2:
-        raise places.error("expected 'grid' of weft.block_window to be (rows, columns)")
+        raise places.error(f"expected 'grid' of weft.block_window to be (rows, columns), but got {grid!r}")
     return Pattern("block_window", (sizes * 2 if len(sizes) == 1 else sizes, sides))
 
 
@@ -107,15 +110,16 @@ def document(q_ids: Any, k_ids: Any) -> Pattern:
 
 
 def blocks(index: Any, count: Any, *, block: int | tuple[int, int]) -> Pattern:
-    """Block row r of ``block[0]`` queries has the blocks of ``block[1]`` keys index[b, h, r, :count[b, h, r]]; both of
-    int32."""
+    """Block row r of ``block[0]`` queries has the blocks of ``block[1]`` keys index[b, h, r, :count[b, h, r]]: index
+    [B, H, R, K] and count [B, H, R], of int32. R is at least N / block[0], rounded up; fewer rows are refused."""
     sizes = sizes_of("blocks", "block", block, (2,))
     arrays = [array("blocks", "index", index, (4,)), array("blocks", "count", count, (3,))]
     return Pattern("blocks", (*arrays, sizes * 2 if len(sizes) == 1 else sizes))
 
 
 def block_bitmap(bits: Any, *, block: int | tuple[int, int]) -> Pattern:
-    """Blocks of ``block[0]`` queries and ``block[1]`` keys that are set in ``bits`` [B, H, R, C], bool."""
+    """Blocks of ``block[0]`` queries and ``block[1]`` keys that are set in ``bits`` [B, H, R, C], bool. R and C are at
+    least N / block[0] and M / block[1], rounded up; smaller tables are refused."""
     sizes = sizes_of("block_bitmap", "block", block, (2,))
     found = array("block_bitmap", "bits", bits, (4,))
     return Pattern("block_bitmap", (found, sizes * 2 if len(sizes) == 1 else sizes))
@@ -148,7 +152,7 @@ def per_head(patterns: Sequence[Pattern]) -> Pattern:
         given = places.described(patterns)
         raise places.error(f"expected a list of patterns for weft.per_head, but got {given}") from None
     if not parts:
-        raise places.error("expected at least one pattern for weft.per_head")
+        raise places.error("expected at least one pattern for weft.per_head, but got none")
     for part in parts:
         if not isinstance(part, Pattern):
             raise places.error(f"expected patterns for weft.per_head, but got '{type(part).__name__}'")

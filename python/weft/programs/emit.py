@@ -9,7 +9,7 @@ from typing import Any
 from ..compiler.diagnostics import Position, from_native
 from ..compiler.lower import native_context
 from .graph import Graph, Input, Operation, Region, TensorType, Type, Value
-from .sizes import Size, name_all, spell
+from .sizes import Requirement, Size, name_all, spell
 
 
 class Emitter:
@@ -62,13 +62,19 @@ class Emitter:
         results = ", ".join(self.spelled(v.type) for _, v in graph.outputs)
         facts = ", ".join(map(_facts, graph.inputs))
         given = ", ".join(f'{{attn.name = "{name}"}}' for name, _ in graph.outputs)
+        required = ", ".join(dict.fromkeys(self._required(each) for each in graph.required if not each.settled))
         return {
             "sym_name": self.string(graph.name),
             "function_type": self._attribute(f"({arguments}) -> ({results})"),
             "attn.program": self.context.unit,
+            **({"attn.requires": self._attribute(f"[{required}]")} if required else {}),
             "arg_attrs": self._attribute(f"[{facts}]"),
             "res_attrs": self._attribute(f"[{given}]"),
         }
+
+    def _required(self, each: Requirement) -> str:
+        size, least = (spell(one, self.names) for one in (each.size, each.at_least))
+        return f'{{size = "{size}", at_least = "{least}", what = "{each.what}"}}'
 
     def _fill(self, region: Any, body: Iterable[Operation]) -> None:
         def each() -> None:

@@ -14,7 +14,7 @@ from typing import Any
 from ..compiler import places
 from ..compiler.diagnostics import CompilationError, Position
 from ..language.types import dtype
-from .sizes import Mismatch, Size
+from .sizes import Mismatch, Requirement, Size
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,6 +88,8 @@ class Graph:
         self.position: Position | None = None
         # Tensors that say where packed sequences start, each with the number of tokens.
         self.starts: list[tuple[Value, Any]] = []
+        # What is asked of sizes beside that some are equal.
+        self.required: list[Requirement] = []
         # Arrays of one number, by the inputs that they are; and whether what one holds is part of the compiled form.
         self.numbers: dict[int, Any] = {}
         self.looked_into = False

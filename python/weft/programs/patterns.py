@@ -10,9 +10,9 @@ from typing import Any
 
 from ..compiler import places
 from ..patterns import Pattern
-from .graph import Region, agreeing
+from .graph import Region, agreeing, tracing
 from .regions import mask_region
-from .sizes import Size, unify
+from .sizes import Requirement, Size, unify
 from .tensors import Tensor, described, lift
 
 
@@ -119,6 +119,31 @@ def _fit_operands(text: str, outside: str, q: Tensor, keys: Tensor, operands: Se
                 if along is None and len(sizes) >= 2:
                     unify(sizes[0], q.sizes[0])
                     unify(sizes[1], q.sizes[1])
+        if found[0].startswith("#attn.block") and re.findall(r"= (\d+)", found[1])[0] in here:
+            _fit_table(found[1], queries is q, (queries, others), operands)
+
+
+def _fit_table(parameters: str, upright: bool, tokens: tuple[Tensor, Tensor], operands: Sequence[Tensor]) -> None:
+    """The blocks of a table, whose ``parameters`` are those of its attribute, reach all rows and columns of what it is
+    asked about: now, and in every call of the compiled form."""
+    named = {name: int(number) for name, number in re.findall(r"(\w+) = (\d+)", parameters)}
+    wanted = [("bits", 3, "blockN", 1)] if "bits" in named else [("count", 2, "blockM", 0)]
+    wanted.append(("bits" if "bits" in named else "index", 2, "blockM", 0))
+    for name, axis, block, of in wanted:
+        side, what = named[block], ("queries", "keys")[of if upright else 1 - of]
+        required = Requirement(
+            operands[named[name]].sizes[axis].times(side),
+            tokens[of].sizes[2],
+            f"{_SPELLED[name]} to have blocks of {side} for all {what}",
+        )
+        if not required.holds(lambda size: size.value):
+            least = -(-(tokens[of].sizes[2].value or 0) // side)
+            raise places.error(
+                f"expected {required.what}, {least} for {required.at_least.value}, "
+                f"but got {operands[named[name]].sizes[axis].value}",
+                "give the pattern a table as large, or as many tokens as it has blocks for",
+            )
+        tracing().required.append(required)
 
 
 def _outside_sections(text: str) -> str:

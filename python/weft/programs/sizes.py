@@ -8,8 +8,11 @@ line that makes it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from typing import Any
+
+from ..compiler import places
 
 
 class Mismatch(Exception):
@@ -96,12 +99,45 @@ class Size:
 
     __hash__ = None  # type: ignore[assignment]
 
+    def _reckoned(self, other: Any) -> Any:
+        """No size is computed of sizes and numbers alone; what scalars and tensors do with a size is theirs."""
+        if not isinstance(other, (int, float, Size)):
+            return NotImplemented
+        raise places.error(
+            f"expected a number to compute with, but got the size '{self!r}', which each call has its own of",
+            "int(x.shape[2]) makes it an integer of the compiled form; in a mask or score_mod begin with an index: "
+            "m - k.shape[2] + q.shape[2]",
+        )
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _reckoned
+    __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __lt__ = __le__ = __gt__ = __ge__ = _reckoned
+
     def __repr__(self) -> str:
         found = self.resolved
         if found.symbol is None:
             return str(found.factor)
         name = min(found.symbol.names)[1] if found.symbol.names else "?"
         return name if found.factor == 1 else f"{found.factor}*{name}"
+
+
+@dataclass(frozen=True)
+class Requirement:
+    """A size that is no less than another in every call; ``what`` says it in words, as errors have it after
+    "expected"."""
+
+    size: Size
+    at_least: Size
+    what: str
+
+    def holds(self, number: Callable[[Size], int | None]) -> bool:
+        """Whether it does where ``number`` tells the integer that a size is; true where it does not."""
+        size, least = number(self.size), number(self.at_least)
+        return size is None or least is None or size >= least
+
+    @property
+    def settled(self) -> bool:
+        """Whether both sizes are the same in every call."""
+        return self.size.static is not None and self.at_least.static is not None
 
 
 def fix(size: Size) -> int:

@@ -21,7 +21,7 @@ from .facts import Facts
 from .graph import Graph, TensorType
 from .inputs import Node, Slot, Static, rebuild
 from .signature import Declared
-from .sizes import Mismatch, Size, forget, spell
+from .sizes import Mismatch, Requirement, Size, forget, spell
 from .tensors import Tensor
 
 
@@ -43,6 +43,7 @@ class Traced:
     captured: tuple[Any, ...]
     sizes: tuple[tuple[Size, ...], ...]
     general: bool = True  # it is for other arrays too: none was met on the way, and none looked into
+    required: tuple[Requirement, ...] = ()  # of its sizes
     starts: tuple[tuple[int, str], ...] = ()  # inputs that say where packed sequences start, of how many tokens
 
     @property
@@ -71,7 +72,13 @@ class Traced:
                 number, rest = given // found.factor, given % found.factor
                 if rest or number < found.symbol.least or bound.setdefault(id(found.symbol), number) != number:
                     return False
-        return True
+
+        def known(size: Size) -> int | None:
+            found = size.resolved
+            one = 1 if found.symbol is None else bound.get(id(found.symbol))  # none of a captured array's
+            return None if one is None else found.factor * one
+
+        return all(each.holds(known) for each in self.required)
 
 
 def _with_aligned(text: str) -> str:
@@ -141,6 +148,7 @@ def trace(
         tuple(array for array, _ in graph.captured.values()),
         tuple(i.value.type.sizes for i in graph.inputs if isinstance(i.value.type, TensorType)),
         not graph.captured and not graph.looked_into,
+        tuple(each for each in graph.required if not each.settled),
         tuple(
             {
                 (numbers[id(value)], spell(size, emitter.names)): None

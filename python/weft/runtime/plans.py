@@ -77,6 +77,12 @@ def fit(plan: Mapping[str, Any], tensors: Sequence[Any]) -> dict[str, int]:
             if type(wanted) is type(size) is int and wanted != size:
                 named = dim if dim == str(wanted) else f"{dim} = {wanted}"
                 raise ValueError(f"{label}: expected size {named} on axis {axis}, but got {size}")
+    for required in plan.get("requires", ()):
+        size, least = (evaluate(required[key], sizes) for key in ("size", "at_least"))
+        if type(size) is type(least) is int and size < least:
+            raise ValueError(
+                f"expected {required['what']}, but got {required['size']} = {size} for {required['at_least']} = {least}"
+            )
     return sizes
 
 

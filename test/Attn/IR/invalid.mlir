@@ -412,3 +412,16 @@ module attributes {attn.tiling_choices = {forward.rows.0 = array<i64: 32>}} {}
 func.func @noted() attributes {attn.program, attn.tilings = [{place = "forward.rows.0"}]} {
   return
 }
+
+// -----
+
+// expected-error@+1 {{expected 'attn.requires' to have 'size', 'at_least' and 'what', strings, of each requirement, on a program, but got [{at_least = "N", size = "64*R"}]}}
+func.func private @requires() attributes {attn.requires = [{size = "64*R", at_least = "N"}]}
+
+// -----
+
+func.func @toeplitz_reach(%taps: !attn.tensor<[3, 64], f16>) {
+  // expected-error@+1 {{expected taps that reach no further than 1073741824 tokens, but got 3 at a dilation of 536870913}}
+  %0 = attn.toeplitz %taps {dilation = 536870913 : i64} : !attn.tensor<[3, 64], f16>
+  return
+}

@@ -306,3 +306,21 @@ func.func @carried(%q: !t, %k: !t {attn.constant}, %v: !t {attn.constant}) -> !t
     }
   return %o : !t
 }
+
+// -----
+
+// What is asked of the arguments' sizes is asked of the forward, which has them all.
+// CHECK-LABEL: func.func @tables.forward(
+// CHECK-SAME: attributes {attn.program, attn.requires = [{at_least = "N", size = "64*R", what = "a table"}]}
+// CHECK-LABEL: func.func @tables.backward(
+// CHECK-SAME: attributes {attn.gradients_of = array<i64: 0>, attn.program}
+!x = !attn.tensor<[N, 64], f32>
+func.func @tables(%x: !x, %t: !attn.tensor<[R], i32>) -> !x
+    attributes {attn.program, attn.requires = [{size = "64*R", at_least = "N", what = "a table"}]} {
+  %y = attn.map ins(%x : !x) -> !x {
+  ^bb0(%a: f32):
+    %b = arith.mulf %a, %a : f32
+    attn.yield %b : f32
+  }
+  return %y : !x
+}

@@ -111,3 +111,18 @@ func.func @merge(%joins: !attn.tensor<[B, H, N], i1>, %k: !attn.tensor<[B, H, N,
     -> (!attn.tensor<[B, H, N, 64], f16>), !attn.tensor<[B, H, N], i32>, !attn.tensor<[B, H, N], i32>, !attn.tensor<[B, H, N], i32>, !attn.tensor<[B, H, N], i32>, !attn.tensor<[B, H, N], i32>, !attn.tensor<[B, H, N], i32>, !attn.tensor<[B, H, N], i1>
   return %ku : !attn.tensor<[B, H, N, 64], f16>
 }
+
+// -----
+
+// CHECK-LABEL: func.func @tables.tangent(
+// CHECK-SAME: attributes {attn.program, attn.requires = [{at_least = "N", size = "64*R", what = "a table"}]}
+!x = !attn.tensor<[N, 64], f32>
+func.func @tables(%x: !x, %t: !attn.tensor<[R], i32>) -> !x
+    attributes {attn.program, attn.requires = [{size = "64*R", at_least = "N", what = "a table"}]} {
+  %y = attn.map ins(%x : !x) -> !x {
+  ^bb0(%a: f32):
+    %b = arith.mulf %a, %a : f32
+    attn.yield %b : f32
+  }
+  return %y : !x
+}

@@ -203,6 +203,21 @@ TEST(Plan, RefusesBeforeAnythingRuns) {
               HasSubstr("expected a grid of 0 to 65535 blocks for the kernel 'add', but N * 1000 is 100000"));
 }
 
+TEST(Plan, RefusesSizesThatAProgramRequiresMoreOf) {
+  nlohmann::json document = nlohmann::json::parse(samples::chainProgram());
+  document["programs"][0]["requires"] = {{{"size", "2*N"}, {"at_least", "100"}, {"what", "'a' to reach all"}}};
+  Ready ready(document.dump());
+  Tensor tensor;
+  tensor.rank = 1;
+  tensor.shape[0] = 49;
+  tensor.strides[0] = 1;
+  Result<Requirements> needs = ready.plan->require(std::vector<Tensor>(5, tensor));
+  ASSERT_FALSE(needs);
+  EXPECT_EQ(needs.error().message, "'chain': expected 'a' to reach all, but got 2*N = 98 for 100");
+  tensor.shape[0] = 50;
+  EXPECT_TRUE(ready.plan->require(std::vector<Tensor>(5, tensor)));
+}
+
 TEST(Plan, GuardsOfKernels) {
   std::string json =
       replaced(samples::chainProgram(), R"("guards": [])",

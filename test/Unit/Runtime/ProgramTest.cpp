@@ -130,6 +130,12 @@ TEST(Program, RefusesWhatDoesNotHoldTogether) {
               HasSubstr("inputs[0].aligned: expected true or false"));
   EXPECT_THAT(refusal([](json &program, json &) { program["gradients_of"] = {0, 1}; }),
               HasSubstr("gradients_of: expected one for each of 1 outputs, but got 2"));
+  EXPECT_THAT(refusal([](json &program, json &) {
+                program["requires"] = {{{"size", "64*R"}, {"at_least", "N"}, {"what", "a table"}}};
+              }),
+              HasSubstr("requires[0].size: in the grid expression '64*R', column 5: no argument"));
+  EXPECT_THAT(refusal([](json &program, json &) { program["requires"] = {{{"size", "N"}, {"at_least", "64"}}}; }),
+              HasSubstr("requires[0].what"));
   EXPECT_THAT(refusal([](json &program, json &) { program["variants"] = json::array(); }),
               HasSubstr("programs[0].variants: expected at least one variant"));
   EXPECT_THAT(refusal([&](json &, json &plan) { last(plan)["arguments"][0]["pointer"] = 9; }),
