@@ -215,6 +215,14 @@ def _even_taps(q, k, v):
     return weft.toeplitz(q, centred=True) @ v
 
 
+def _computes_with_sizes(q, k, v):
+    return weft.softmax(q, k, weft.mask(lambda b, h, n, m: m < k.shape[2] - q.shape[2])) @ v
+
+
+def _asks_a_size(q, k, v):
+    return weft.softmax(q, k, weft.window(8, 0) if q.shape[2] > 4 else None) @ v
+
+
 @pytest.mark.parametrize(
     ("function", "message", "remedy"),
     [
@@ -222,7 +230,9 @@ def _even_taps(q, k, v):
         (_gives_a_mixer, "to give tensors, but got 'Mixer'", "A @ v"),
         (_multiplies_tensors, "expected a mixer on the left of '@'", "weft.softmax(q, k) @ v"),
         (_indexes_a_tensor, "but got an element of one", "score_mod"),
-        (_even_taps, "expected taps [K, H·D]", ""),
+        (_even_taps, "expected taps [K, H·D], but got [1, 1, 4, 32] of fp16", ""),
+        (_computes_with_sizes, "but got the size 'M', which each call has its own of", "m - k.shape[2] + q.shape[2]"),
+        (_asks_a_size, "but got the size 'N', which each call has its own of", "int(x.shape[2])"),
     ],
 )
 def test_mistakes_name_the_line_and_a_remedy(function, message, remedy):

@@ -68,7 +68,7 @@ def flex_attention(
     ``kernel_options``  how torch schedules its own kernels: known names are taken, and change nothing
     ``return_aux``      AuxRequest(lse=True): (out, AuxOutput); its max_scores are refused
 
-    A row that attends to nothing is 0, and its lse -inf. batch of 1 of key and value stands for all of query's.
+    A row that attends to nothing is 0, and its lse -inf. A batch of 1 of key and value stands for all of query's.
     CompilationError, at the caller's line, for what cannot be: types other than float16, bfloat16 and float32, a score
     that is no scalar, functions of torch that scalars do not have, a BlockMask for other lengths.
     """

@@ -134,7 +134,10 @@ def _domains(k: Any, v: Any, pattern: Any) -> tuple[list[Any], list[Any], list[A
         k, v, pattern = [k], [v], [pattern]
     patterns = [None] * len(k) if pattern is None else pattern
     if not isinstance(v, (list, tuple)) or not isinstance(patterns, (list, tuple)) or not k:
-        raise TypeError("expected sequences of keys, of values and of patterns, one of each for each domain")
+        kinds = ", ".join(f"'{type(each).__name__}'" for each in (k, v, patterns))
+        raise TypeError(
+            f"expected sequences of keys, of values and of patterns, one of each for each domain, but got {kinds}"
+        )
     if not len(k) == len(v) == len(patterns):
         raise ValueError(
             f"expected one sequence of values and one pattern for each of {len(k)} domains, but got {len(v)} and "
@@ -188,9 +191,13 @@ def _divides(name: str, x: Any, held: Layout) -> None:
 
 def _check_starts(cu_seqlens: Any, q: Any, k: Any, rows: int) -> None:
     if not isinstance(cu_seqlens, torch.Tensor) or cu_seqlens.dim() != 1 or cu_seqlens.dtype != torch.int32:
-        raise ValueError("expected 'cu_seqlens' [S+1] of int32")
+        given = f"{list(cu_seqlens.shape)} of {cu_seqlens.dtype}" if hasattr(cu_seqlens, "dtype") else repr(cu_seqlens)
+        raise ValueError(f"expected 'cu_seqlens' [S+1] of int32, but got {given}")
     if q.shape[0] != 1 or k.shape[2] != q.shape[2]:
-        raise ValueError("expected as many keys as queries, and a batch of 1, with cu_seqlens")
+        raise ValueError(
+            "expected as many keys as queries, and a batch of 1, with cu_seqlens, but got "
+            f"{k.shape[2]} keys for {q.shape[2]} queries, and a batch of {q.shape[0]}"
+        )
     starts = cu_seqlens.tolist()
     if not starts or starts[0] != 0 or starts[-1] != rows or starts != sorted(starts):
         raise ValueError(f"expected 'cu_seqlens' to rise from 0 to the whole's {rows} tokens, but got {starts}")

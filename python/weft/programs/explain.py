@@ -106,8 +106,11 @@ def _bytes(count: int) -> str:
 def explain(form: Compiled, sizes: Mapping[str, int]) -> Explanation:
     """The compiled program explained, where its symbols have these values."""
     symbols = {s for i in form.traced.inputs for dim in i.dims for s in dim.split("*") if s.isidentifier()}
-    if symbols - set(sizes):
-        raise Error(f"expected the sizes {', '.join(sorted(symbols - set(sizes)))} of '{form.traced.name}'")
+    if missing := symbols - set(sizes):
+        raise Error(
+            f"expected the sizes {', '.join(sorted(missing))} of '{form.traced.name}', "
+            f"but got {', '.join(sorted(sizes)) or 'none'}"
+        )
     parts = tuple(_part(plan, form, sizes) for plan in form.info["programs"])
     schedules = {
         f"{each['attend']}.{each['role']}": "x".join(map(str, each["schedule"]))

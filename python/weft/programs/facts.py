@@ -49,7 +49,7 @@ def facts_of(array: Any, selective: bool = False, name: str = "", declared: dtyp
         element = declared if declared is not None and _is_bits(array, declared) else dtype_of(array_type(array.dtype))
     except (TypeError, CompilationError):
         given = str(array.dtype).removeprefix("torch.")
-        raise places.error(f"expected {what} of {', '.join(NAMES)}, but got {given}") from None
+        raise places.error(f"expected {what} of {', '.join(NAMES)}, but got {given}", _converted(array)) from None
     if element.is_fp8() and getattr(array, "requires_grad", False):
         raise places.error(f"expected {what} of {element} that asks for no gradient, but got requires_grad=True")
     if described(array) or promised(array):
@@ -60,6 +60,13 @@ def facts_of(array: Any, selective: bool = False, name: str = "", declared: dtyp
     aligned = is_aligned(array)
     constant = selective and element.is_floating() and not getattr(array, "requires_grad", False) and not dual(array)
     return Facts(element, shape, aligned, constant)
+
+
+def _converted(array: Any) -> str:
+    """What makes an array of a type that programs lack one of theirs."""
+    if hasattr(array, "data_ptr"):
+        return "use .to(torch.float32), or .to(torch.int32) for indices"
+    return "use .astype(numpy.float32), or .astype(numpy.int32) for indices: of the machine's own byte order"
 
 
 def _is_bits(array: Any, declared: dtype) -> bool:

@@ -13,7 +13,7 @@ from .eager import operation
 from .graph import TensorType, agreeing
 from .mixers import grid_text, one_batch, packs, real_text, starts
 from .sizes import Size, unify
-from .tensors import Tensor, four_axes
+from .tensors import Tensor, described, four_axes
 
 
 @operation
@@ -39,12 +39,15 @@ def rope(
     if form not in (None, "line", "axial"):
         raise places.error(f"expected form='line' or 'axial', but got {form!r}")
     if (grid is not None) != (sizes is not None and len(sizes) == 2):
-        raise places.error("expected a window of two sizes with grid=(h, w), and a grid with such a window")
+        raise places.error(
+            "expected a window of two sizes with grid=(h, w), and a grid with such a window, "
+            f"but got {window=} and {grid=}"
+        )
     if sizes is not None and (len(sizes) > 2 or min(sizes) < 1):
         raise places.error(f"expected a window of one or two positive sizes, but got {window!r}")
     axial = form == "axial" or (form is None and grid is not None)
     if axial and grid is None:
-        raise places.error("expected grid=(h, w) and window=(rows, columns) for form='axial'")
+        raise places.error(f"expected grid=(h, w) and window=(rows, columns) for form='axial', but got {window=}")
     base = static.real("base", base)
     if base <= 0:
         raise places.error(f"expected 'base' to be positive, but got {base}")
@@ -95,7 +98,7 @@ def rms_norm(x: Any, gain: Any = None, eps: float = 1e-6) -> Any:
     operands = [x.value]
     if gain is not None:
         if not isinstance(gain, Tensor) or gain.ndim != 2:
-            raise places.error("expected a gain [H, D]")
+            raise places.error(f"expected a gain [H, D], but got {described(gain)}")
         static.floating("a gain", gain)
         with agreeing("expected a gain [H, D]"):
             unify(x.sizes[1], gain.sizes[0])

@@ -31,7 +31,7 @@ def matrix(mixer: Any, n: int | None, heads: int | None, apply: Callable[[Any, A
     _look(mixer, extent, takes=True)
     if extent.lengths is None:
         if n is None:
-            raise Error("expected the length n: nothing in the mixer says it")
+            raise Error("expected the length n, which nothing in the mixer says, but got None: .matrix(n)")
         extent.lengths = (n,)
     if heads is not None and not extent.exact:
         extent.heads = (heads,)

@@ -43,7 +43,11 @@ def prepared(traced: Traced, arrays: Sequence[Any]) -> list[Any]:
 def forward(traced: Traced, given: Sequence[Any]) -> tuple[Any, Saved]:
     """The results on a call's arrays, and what the backward needs."""
     if not traced.differentiable:
-        raise places.error(f"expected '{traced.name}' to have a result of floats, whose gradient its backward takes")
+        given_types = ", ".join(each.type for each in traced.outputs)
+        raise places.error(
+            f"expected '{traced.name}' to have a result of floats, whose gradient its backward takes, "
+            f"but got {given_types}"
+        )
     arrays = prepared(traced, [*given, *traced.captured])
     form = tuned(traced, arrays, True)
     results = run(form, ".forward", arrays)

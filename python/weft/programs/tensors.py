@@ -242,7 +242,7 @@ def described(given: Any) -> str:
     anything else by its class."""
     if not isinstance(given, Tensor):
         return f"'{type(given).__name__}'"
-    return f"[{', '.join(str(size.value or size) for size in given.sizes)}] of {given.dtype}"
+    return f"[{', '.join(str(size if size.value is None else size.value) for size in given.sizes)}] of {given.dtype}"
 
 
 def four_axes(tensor: Any, what: str) -> None:

@@ -10,13 +10,13 @@ from ..language.types import float32
 from . import graph, static
 from .graph import TensorType, agreeing
 from .sizes import Size, unify
-from .tensors import Tensor, four_axes
+from .tensors import Tensor, described, four_axes
 
 
 def linear(x: Any, weight: Any, bias: Any, heads: int | None) -> Tensor:
     """See weft.linear."""
     if not isinstance(x, Tensor) or x.ndim < 2:
-        raise places.error("expected an operand [..., N, D]")
+        raise places.error(f"expected an operand [..., N, D], but got {described(x)}")
     expect("weight", weight, "[E, D]", 2)
     with agreeing("expected channels and weights of known sizes"):
         channels = int(x.sizes[-1])
