@@ -4,16 +4,47 @@
 from __future__ import annotations
 
 import functools
+import importlib
+import pickle
 from collections.abc import Callable
 from typing import Any
 
 
-class Launchable:
+class Decorated:
+    """What a decorator makes of a function. As a function it is itself in copies of what holds it, a model's among
+    them, and is pickled by the name of its module's global that it is. ``fn`` is what is inside."""
+
+    fn: Any
+
+    def __copy__(self) -> Any:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        return self
+
+    def __reduce__(self) -> Any:
+        function = self.fn
+        while isinstance(function, Decorated):
+            function = function.fn
+        place = getattr(function, "__module__", ""), getattr(function, "__qualname__", type(function).__qualname__)
+        try:
+            found = _global(*place)
+        except (ImportError, AttributeError, ValueError):
+            found = None
+        if found is not self:
+            raise pickle.PicklingError(f"expected a global of module '{place[0]}' to pickle, but got '{place[1]}'")
+        return _global, place
+
+
+def _global(module: str, name: str) -> Any:
+    return functools.reduce(getattr, name.split("."), importlib.import_module(module))
+
+
+class Launchable(Decorated):
     """A kernel, or something around a kernel: autotuning, heuristics, a library's own entry. What derives from this
     says what ``run`` does. ``fn`` is what stands inside, at last the Python function; ``arg_names`` are its
     parameters."""
 
-    fn: Any
     arg_names: list[str]
     __name__: str
 

@@ -5,6 +5,7 @@ what it is called with.
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import functools
 import inspect
@@ -17,6 +18,7 @@ from typing import Any
 from ..compiler import places
 from ..compiler.cubins import Asked
 from ..compiler.diagnostics import Position
+from ..compiler.launchable import Decorated
 from ..recent import Recent
 from ..runtime import exchange
 from ..runtime.compiling import compiling
@@ -36,7 +38,7 @@ from .trace import Traced, trace
 _lock = threading.RLock()
 
 
-class Program:
+class Program(Decorated):
     """A mechanism. ``f(*tensors, **static)`` runs it on torch tensors or NumPy arrays; results of torch tensors are
     differentiable.
 
@@ -48,6 +50,7 @@ class Program:
 
     def __init__(self, function: Callable[..., Any]):
         self.fn = function
+        self._of_class: Program | None = None  # the class' own, of which this is an object's
         self.signature = inspect.signature(function)
         code = getattr(inspect.unwrap(function), "__code__", None)
         self.position: Position | None = None
@@ -67,10 +70,21 @@ class Program:
             return self
         bound = Program.__new__(type(self))
         bound.__dict__.update(self.__dict__)
+        bound._of_class = self
         bound.fn = types.MethodType(self.fn, owner)
         bound.signature = self._bound_signature
         bound._known = None  # what it reads is the object's
         return bound
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        if self._of_class is None:
+            return self
+        method: Any = self.fn
+        return self._of_class.__get__(copy.deepcopy(method.__self__, memo))  # as methods are copied
+
+    def __reduce__(self) -> Any:
+        method: Any = self.fn
+        return super().__reduce__() if self._of_class is None else (getattr, (method.__self__, method.__name__))
 
     @functools.cached_property
     def _declared(self) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import pathlib
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
@@ -61,6 +62,18 @@ class Library:
         made = cls.__new__(cls)
         made._set("<memory>", open_compiled(info, ptx, target))
         return made
+
+    def __copy__(self) -> Library:
+        return self  # nothing in it changes
+
+    def __deepcopy__(self, memo: Any) -> Library:
+        return self
+
+    def __reduce__(self) -> Any:
+        """Pickled by its path, which another process opens and checks; one in memory is refused."""
+        if self.path == "<memory>":
+            raise TypeError("expected a library on disk to pickle, but got one in memory: compile it with out=DIR")
+        return Library, (str(pathlib.Path(self.path).absolute()),)
 
     def _set(self, path: str, handle: Any) -> None:
         self.path = path

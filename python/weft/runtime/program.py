@@ -234,6 +234,17 @@ class Program:
             found = self._native[id(device)] = native_program(self._library, device, self.name)
         return found
 
+    def __copy__(self) -> Program:
+        return self  # nothing in it changes
+
+    def __deepcopy__(self, memo: Any) -> Program:
+        return self
+
+    def __reduce__(self) -> Any:
+        raise TypeError(
+            f"expected a library to pickle, but got its program '{self.name}': pickle the library, or its path"
+        )
+
     def __repr__(self) -> str:
         def spell(tensors: list[dict[str, Any]]) -> str:
             return ", ".join(f"{each['name']}: {each['type']}[{', '.join(each['dims'])}]" for each in tensors)
