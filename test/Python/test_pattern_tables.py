@@ -84,3 +84,19 @@ def test_libraries_refuse_too(tmp_path):
         differentiable(q, k, v, table(2, 3))
     differentiable(q, k, v, table(3, 3)).sum().backward()
     assert q.grad.isfinite().all()
+
+
+class Mapped(torch.nn.Module):
+    def forward(self, q, k, v, bits):
+        return mapped(q, k, v, bits)
+
+
+def test_exported_sizes_stay_free():
+    """Symbols of torch's are asked nothing while a module is exported; what runs has integers."""
+    tokens = {name: torch.export.Dim(name, max=4096) for name in ("n", "m", "rows", "columns")}
+    sides = [{2: tokens[name]} for name in ("n", "m", "m")] + [{2: tokens["rows"], 3: tokens["columns"]}]
+    exported = torch.export.export(Mapped(), (*operands(40, 70), table(3, 3)), dynamic_shapes=tuple(sides)).module()
+    given = (*operands(49, 97), table(4, 4))
+    torch.testing.assert_close(exported(*given), mapped(*given), atol=0, rtol=0)
+    with pytest.raises(weft.runtime.Error, match=r"to have blocks of 16 for all queries, but got .* = 32 for N = 49"):
+        exported(*given[:3], table(2, 4))

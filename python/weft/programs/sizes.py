@@ -130,9 +130,10 @@ class Requirement:
     what: str
 
     def holds(self, number: Callable[[Size], int | None]) -> bool:
-        """Whether it does where ``number`` tells the integer that a size is; true where it does not."""
+        """Whether it does where ``number`` tells the integers that the sizes are; true where it does not. Symbols of
+        torch's are not asked, which would be for these sizes from then on: a run has integers."""
         size, least = number(self.size), number(self.at_least)
-        return size is None or least is None or size >= least
+        return not isinstance(size, int) or not isinstance(least, int) or size >= least
 
     @property
     def settled(self) -> bool:
