@@ -419,3 +419,32 @@ def test_what_programs_have_not_is_refused_at_its_line(qkv, name):
         weft.Program(function)(*qkv)
     assert caught.value.position.file == __file__
     assert caught.value.position.line >= function.__code__.co_firstlineno
+
+
+@weft.program
+def from_either_end(q, k, v, table):
+    return weft.softmax(q, k, score_mod=lambda s, b, h, n, m: s * table[3, m] + table[-2, n] + table[0, -1]) @ v
+
+
+def test_numbers_as_indices_lie_inside_or_are_refused(qkv, seed):
+    """Those below 0 count from the end. A form is for all tensors that have the elements, and a library says so."""
+    for rows in (4, 7, 5):
+        table = torch.randn(rows, N, generator=torch.Generator().manual_seed(seed))
+        leaves = [x.clone().requires_grad_() for x in (*qkv, table)]
+        exact = [x.detach().double().requires_grad_() for x in leaves]
+        t = exact[3]
+        right = attention(*exact[:3], lambda s, t=t: s * t[3] + t[-2][:, None] + t[0, -1])
+        found = from_either_end(*leaves)
+        torch.testing.assert_close(found.double(), right, atol=1e-4, rtol=1e-4)
+        upstream = torch.ones_like(found).cumsum(-1)
+        gradients = torch.autograd.grad(found, leaves, upstream)
+        wanted = torch.autograd.grad(right, exact, upstream.double())
+        for one, other in zip(gradients, wanted, strict=True):
+            torch.testing.assert_close(one.double(), other, atol=2e-3, rtol=1e-3)
+    for rows in (3, 0):
+        with pytest.raises(weft.CompilationError, match="on axis 0 of a tensor, but got 3"):
+            from_either_end(*qkv, torch.zeros(rows, N))
+    signature = "q:fp32[B,H,N,16], k:fp32[B,H,N,16], v:fp32[B,H,N,16], table:fp32[T,N]"
+    library = from_either_end.compile("sm_80", signature)
+    with pytest.raises(weft.runtime.Error, match="axis 0 of a tensor to have an element 3, but got T = 3 for 4"):
+        library.run("from_either_end", *qkv, torch.zeros(3, N))

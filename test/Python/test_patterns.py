@@ -222,6 +222,24 @@ def test_mask_inside_shifts_and_transposes():
     np.testing.assert_array_equal(pattern.transpose().shift(3).matrix(6, 9), table[m + 7, n + 10])
 
 
+@pytest.mark.parametrize("kind", ["numpy", "torch"])
+def test_elements_outside_of_an_array_are_the_nearest_as_in_kernels(kind):
+    """What is computed is moved inside, an axis of 1 repeats, and numbers below 0 count from the end."""
+    numbers = RNG.integers(0, 2, (1, 9)).astype(bool)
+    table = pytest.importorskip("torch").tensor(numbers) if kind == "torch" else numbers
+    n, m = np.arange(6)[:, None], np.arange(8)[None, :]
+    for moved, place in (
+        (lambda n, m: n - m, np.clip(n - m, 0, 8)),
+        (lambda n, m: n + m, np.clip(n + m, 0, 8)),
+        (lambda n, m: (n - m) * 2**20, np.where(n > m, 8, 0)),
+    ):
+        asked = weft.mask(lambda b, h, n, m, moved=moved: table[h, moved(n, m)])
+        wanted = np.broadcast_to(numbers[0][place], (1, 2, 6, 8))
+        np.testing.assert_array_equal(asked.matrix(6, 8, heads=2), wanted)
+    last = weft.mask(lambda b, h, n, m: table[-1, -1] | (n < 0))
+    assert (last.matrix(6, 8) == numbers[0, -1]).all()
+
+
 def test_text_and_operands():
     q, k = np.zeros(4, np.int32), np.ones(4, np.int32)
     ask = lambda b, h, n, m: n >= m  # noqa: E731

@@ -143,7 +143,7 @@ def _evaluated(function: Callable[..., Any], place: Any, sizes: tuple[int, int, 
     """A mask at every pair, computed by NumPy, and by torch where it calls torch."""
     remedy = "compare, and combine by & | ~: b, h, n and m are arrays of indices here"
     try:
-        with on_host():
+        with on_host(getattr(function, "reads_as_torch", False)):
             found = with_views(function, indices)(*map(indices, place))
         found = to_numpy(found) if hasattr(found, "detach") else found
     except (IndexError, TypeError, ValueError, RuntimeError) as error:

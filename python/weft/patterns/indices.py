@@ -4,11 +4,15 @@
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import functools
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+
+_nearest = contextvars.ContextVar("nearest", default=True)
 
 
 class Indices(np.ndarray):
@@ -18,6 +22,9 @@ class Indices(np.ndarray):
     def __torch_function__(cls, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         return _called(function, args, kwargs or {})
 
+    def __getitem__(self, index: Any) -> Any:
+        return super().__getitem__(_inside(index, self.shape))
+
     def __getattr__(self, name: str) -> Any:
         torch = sys.modules.get("torch")
         if torch is None or name.startswith("_") or not hasattr(torch.Tensor, name):
@@ -26,6 +33,22 @@ class Indices(np.ndarray):
         if not callable(found):
             return getattr(_tensor(self, None), name)
         return lambda *args, **keywords: _called(found, (self, *args), keywords)
+
+
+def _inside(index: Any, shape: tuple[int, ...]) -> Any:
+    """An index of an array of such a shape, as kernels read elements: what is computed is the nearest one inside.
+    Numbers of Python's count from the end where they are negative."""
+    places = index if isinstance(index, tuple) else (index,)
+    if not _nearest.get() or len(places) > len(shape):
+        return index
+    if not all(isinstance(each, (int, np.integer, np.ndarray)) for each in places):
+        return index
+    return tuple(
+        np.clip(np.asarray(each), 0, max(size - 1, 0))
+        if isinstance(each, Indices) and each.dtype.kind in "iu"
+        else each
+        for each, size in zip(places, shape, strict=False)
+    )
 
 
 def indices(array: Any) -> Any:
@@ -45,6 +68,8 @@ def _called(function: Any, args: Any, keywords: Any) -> Any:
     """What torch's function gives, as an array of NumPy's; it runs on the device of its tensors."""
     import torch
 
+    if function is torch.Tensor.__getitem__:
+        args = (args[0], _inside(args[1], tuple(args[0].shape)))
     device = next((each.device for each in args if isinstance(each, torch.Tensor)), None)
     with torch._C.DisableTorchFunction():
         named = {name: _tensor(each, device) for name, each in (keywords or {}).items()}
@@ -74,6 +99,13 @@ def _concerns(value: Any) -> bool:
     return any(map(_concerns, value)) if isinstance(value, (tuple, list)) else isinstance(value, Indices)
 
 
-def on_host() -> Any:
-    """A ``with`` in which torch's tensors are indexed by arrays of indices."""
-    return _mode()() if "torch" in sys.modules else contextlib.nullcontext()
+@contextlib.contextmanager
+def on_host(as_torch: bool = False) -> Iterator[None]:
+    """A ``with`` in which torch's tensors are indexed by arrays of indices; what these are outside of an array,
+    ``as_torch`` has it or as kernels do."""
+    token = _nearest.set(not as_torch)
+    try:
+        with _mode()() if "torch" in sys.modules else contextlib.nullcontext():
+            yield
+    finally:
+        _nearest.reset(token)

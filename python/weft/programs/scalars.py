@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Sequence
+from numbers import Integral
 from typing import Any
 
 from ..compiler import places
@@ -17,7 +18,7 @@ from .captures import capture
 from .facts import is_array
 from .graph import TensorType, Value, agreeing
 from .overloads import Overloads
-from .sizes import Size, spell, unify
+from .sizes import Requirement, Size, spell, unify
 
 F32, I32, I1 = "f32", "i32", "i1"
 _ORDER = {I1: 0, I32: 1, F32: 2}
@@ -54,9 +55,17 @@ class Scalar(Overloads):
         )
 
     def __float__(self) -> float:
-        raise places.error("expected a number that is known now, but got one that the kernel computes")
+        raise places.error(
+            "expected a number that is known now, but got one that the kernel computes",
+            "weft.exp, weft.maximum, x // 1 and the like compute with such ones",
+        )
 
     __int__ = __index__ = __float__
+
+    def __round__(self, digits: Any = None) -> Any:
+        return self.__float__()
+
+    __floor__ = __ceil__ = __trunc__ = __float__
 
     def __add__(self, other: Any) -> Scalar:
         return binary("add", self, other)
@@ -453,12 +462,27 @@ def element(tensor: Value, index: Sequence[Any]) -> Any:
     for i in index:
         if isinstance(i, (slice, type(None), type(Ellipsis))):
             raise places.error("expected an index, but got a slice")
-        number = scalar(i)
+        size, axis = whole.sizes[len(indices)], len(indices)
+        constant = isinstance(i, Integral) and not isinstance(i, bool)
+        number = scalar(_from_either_end(int(i), size, axis) if constant else i)
         if number.type != I32:
             raise places.error(f"expected indices that are integers, but got {number.type}")
-        indices.append(_placed(number, whole.sizes[len(indices)], len(indices)))
+        indices.append(_placed(number, size, axis))
     result = type_of(whole.element)
     return Scalar(tracing.one("attn.element", [tensor, *(i.value for i in indices)], result))
+
+
+def _from_either_end(number: int, size: Size, axis: int) -> Any:
+    """An index that is a number of Python's: negative ones count from the end. It lies inside in every call."""
+    least = number + 1 if number >= 0 else -number
+    required = Requirement(size, Size(least), f"axis {axis} of a tensor to have an element {number}")
+    if not required.holds(lambda each: each.value):
+        raise places.error(
+            f"expected an index from {-(size.value or 0)} to {(size.value or 0) - 1} on axis {axis} of a tensor, "
+            f"but got {number}"
+        )
+    graph.tracing().required.append(required)
+    return number if number >= 0 else scalar(size) + number
 
 
 def _placed(number: Scalar, size: Size, axis: int) -> Scalar:

@@ -84,7 +84,10 @@ class Tensor(Overloads):
         return element(self, index if isinstance(index, tuple) else (index,))
 
     def to(self, type: Any) -> Tensor:
-        """The same numbers as another type, rounded to nearest even."""
+        """The same numbers as another type, rounded to nearest even; None, as the device of a program's tensors is, is
+        their own."""
+        if type is None:
+            return self
         wanted = dtype_of(type)
         if wanted == self.dtype:
             return self

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from ..compiler import places
 from ..runtime.plain import described
@@ -25,6 +25,7 @@ class AsTorch:
     """A score_mod or a mask as torch's flex_attention takes it; called on the host, it is the function itself."""
 
     function: Callable[..., Any]
+    reads_as_torch: ClassVar[bool] = True  # for patterns, which know no programs
 
     def __weft_reads__(self, reads: Any) -> Any:
         return reads.value(self.function)

@@ -197,7 +197,8 @@ def _outputs(graph: Graph, given: Any) -> Any:
 
     result = walk(given, "out")
     if not graph.outputs:
-        raise CompilationError(f"expected '{graph.name}' to give a tensor, but got none", graph.position)
+        given_back = "none" if given is None else "none but its inputs"
+        raise CompilationError(f"expected '{graph.name}' to give a tensor, but got {given_back}", graph.position)
     return result
 
 

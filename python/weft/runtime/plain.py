@@ -158,6 +158,7 @@ _MODES = {
     "FunctionalTensorMode": "functionalization",
 }
 _plain_types: set[type] = set()
+_ONE_BY_ONE = "ask for one gradient at a time, without is_grads_batched=True and vectorize=True"
 _REVERSE = "use torch.autograd.grad or .backward(), outside of torch.func"
 
 
@@ -183,7 +184,7 @@ def _of_tensor(torch: Any, tensor: Any) -> Objection | None:
             "on the CPU or a CUDA device", f"one on '{tensor.device.type}'", "use .to('cpu') or .to('cuda')"
         )
     if not torch._C._has_storage(tensor):  # as those of is_grads_batched=True and jacobian(vectorize=True)
-        return Objection("to be a plain tensor", "one without memory, as torch.vmap makes them", _REVERSE)
+        return Objection("to be a plain tensor", "one without memory, as torch.vmap makes them", _ONE_BY_ONE)
     return None
 
 

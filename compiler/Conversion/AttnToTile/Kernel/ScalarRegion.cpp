@@ -118,6 +118,13 @@ static std::optional<int64_t> naturalBelow(const RegionContext &context, Value v
       .Default([&](Operation *) { return std::max(*a, *b); });
 }
 
+/// Whether an index that is not negative is a constant below the axis' size, as far as that is known. 0 is below every
+/// size but that of an axis without elements, of which no index is.
+static bool isBefore(Value place, std::optional<int64_t> size) {
+  APInt constant;
+  return matchPattern(place, m_ConstantInt(&constant)) && (constant.isZero() || (size && constant.slt(*size)));
+}
+
 /// The indices of an element as a region computes them, kept inside of the tensor: `mapped` are those of the kernel.
 /// Positions are inside; what is computed of them, or read from memory, may be any number. `loaded`: by loadElement,
 /// which keeps tiles of positions below the size itself.
@@ -130,7 +137,7 @@ static SmallVector<Value> keptInside(const RegionContext &context, attn::WholeTe
     Value &place = mapped[axis];
     if (!naturalBelow(context, index))
       place = b.max(place, b.i32(0));
-    if (!(loaded && isa<RankedTensorType>(place.getType())) && !matchPattern(place, m_Constant()))
+    if (!(loaded && isa<RankedTensorType>(place.getType())) && !isBefore(place, type.staticDim(axis)))
       place = b.min(place, b.sub(context.frame.size(type.dim(axis)), b.i32(1)));
   }
   return mapped;
