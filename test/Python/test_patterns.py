@@ -236,6 +236,8 @@ def test_elements_outside_of_an_array_are_the_nearest_as_in_kernels(kind):
         asked = weft.mask(lambda b, h, n, m, moved=moved: table[h, moved(n, m)])
         wanted = np.broadcast_to(numbers[0][place], (1, 2, 6, 8))
         np.testing.assert_array_equal(asked.matrix(6, 8, heads=2), wanted)
+    with pytest.raises(weft.CompilationError, match="index 9 is out of bounds"):  # a whole axis of positions
+        weft.mask(lambda b, h, n, m: table[h, m]).matrix(6, 12)
     last = weft.mask(lambda b, h, n, m: table[-1, -1] | (n < 0))
     assert (last.matrix(6, 8) == numbers[0, -1]).all()
 

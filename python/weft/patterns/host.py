@@ -87,7 +87,7 @@ def _instance(pattern: Pattern, where: str, n: int, m: int, batch: int, heads: i
     operands: list[Any] = []
     asked: list[Any] = []
     text, _ = lowered(pattern, operands, asked.append, 0, (grids[0], grids[1], grids[2], grids[3]))
-    masks = [_evaluated(function, place, sizes) for function, place in asked]
+    masks = [_evaluated(function, place, grids, sizes) for function, place in asked]
     return _Instance(text, sizes, [_integers(o) for o in operands], masks, _has_four(pattern) or sizes[:2] != (1, 1))
 
 
@@ -139,12 +139,14 @@ def _integers(array: Any) -> Any:
     return np.ascontiguousarray(found, dtype=np.int32)
 
 
-def _evaluated(function: Callable[..., Any], place: Any, sizes: tuple[int, int, int, int]) -> Any:
+def _evaluated(function: Callable[..., Any], place: Any, grids: list[Any], sizes: tuple[int, int, int, int]) -> Any:
     """A mask at every pair, computed by NumPy, and by torch where it calls torch."""
     remedy = "compare, and combine by & | ~: b, h, n and m are arrays of indices here"
     try:
         with on_host(getattr(function, "reads_as_torch", False)):
-            found = with_views(function, indices)(*map(indices, place))
+            found = with_views(function, indices)(
+                *(indices(each, whole=any(each is grid for grid in grids)) for each in place)
+            )
         found = to_numpy(found) if hasattr(found, "detach") else found
     except (IndexError, TypeError, ValueError, RuntimeError) as error:
         raise places.error(

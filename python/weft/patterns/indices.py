@@ -16,7 +16,9 @@ _nearest = contextvars.ContextVar("nearest", default=True)
 
 
 class Indices(np.ndarray):
-    """An array of indices, or what was computed from them."""
+    """An array of indices, or what was computed from them. ``whole`` ones are the positions of an axis themselves."""
+
+    whole = False
 
     @classmethod
     def __torch_function__(cls, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -36,24 +38,32 @@ class Indices(np.ndarray):
 
 
 def _inside(index: Any, shape: tuple[int, ...]) -> Any:
-    """An index of an array of such a shape, as kernels read elements: what is computed is the nearest one inside.
-    Numbers of Python's count from the end where they are negative."""
+    """An index of an array of such a shape, as kernels read elements: what is computed is the nearest one inside, and
+    positions repeat on an axis of 1. Numbers of Python's count from the end where they are negative."""
     places = index if isinstance(index, tuple) else (index,)
-    if not _nearest.get() or len(places) > len(shape):
+    known = all(isinstance(each, (int, np.integer, np.ndarray)) or hasattr(each, "clamp") for each in places)
+    if not _nearest.get() or not known or len(places) > len(shape):
         return index
-    if not all(isinstance(each, (int, np.integer, np.ndarray)) for each in places):
-        return index
-    return tuple(
-        np.clip(np.asarray(each), 0, max(size - 1, 0))
-        if isinstance(each, Indices) and each.dtype.kind in "iu"
-        else each
-        for each, size in zip(places, shape, strict=False)
-    )
+    return tuple(_moved_inside(each, size) for each, size in zip(places, shape, strict=False))
 
 
-def indices(array: Any) -> Any:
+def _moved_inside(place: Any, size: int) -> Any:
+    most = max(size - 1, 0)
+    if not isinstance(place, np.ndarray):
+        integers = hasattr(place, "clamp") and "int" in str(place.dtype)
+        return place.clamp(0, most) if integers else place
+    if place.dtype.kind not in "iu":
+        return place
+    if isinstance(place, Indices) and place.whole and size != 1:
+        return place  # as long as the axis, or an error says so
+    return np.clip(np.asarray(place), 0, most)
+
+
+def indices(array: Any, whole: bool = False) -> Any:
     """An array as one that torch's functions take."""
-    return np.asarray(array).view(Indices)
+    made = np.asarray(array).view(Indices)
+    made.whole = whole
+    return made
 
 
 def _tensor(value: Any, device: Any) -> Any:
