@@ -242,6 +242,17 @@ def test_elements_outside_of_an_array_are_the_nearest_as_in_kernels(kind):
     assert (last.matrix(6, 8) == numbers[0, -1]).all()
 
 
+def test_divisions_by_zero_are_by_one_as_in_kernels():
+    n, m = np.arange(6)[:, None], np.arange(8)[None, :]
+    for asked, wanted in (
+        (lambda b, h, n, m: (n // m) % 2 == 0, n // np.maximum(m, 1) % 2 == 0),
+        (lambda b, h, n, m: 7 // (m - 3) > n, 7 // np.where(m == 3, 1, m - 3) > n),
+        (lambda b, h, n, m: 7 % (m - n) > 2, 7 % np.where(m == n, 1, m - n) > 2),
+        (lambda b, h, n, m: (m + 5) % n > 1, (m + 5) % np.maximum(n, 1) > 1),
+    ):
+        np.testing.assert_array_equal(weft.mask(asked).matrix(6, 8), wanted)
+
+
 def test_text_and_operands():
     q, k = np.zeros(4, np.int32), np.ones(4, np.int32)
     ask = lambda b, h, n, m: n >= m  # noqa: E731

@@ -27,6 +27,19 @@ class Indices(np.ndarray):
     def __getitem__(self, index: Any) -> Any:
         return super().__getitem__(_inside(index, self.shape))
 
+    # As kernels divide integers: by 1 where they would by 0.
+    def __floordiv__(self, other: Any) -> Any:
+        return super().__floordiv__(_divisor(other, self))
+
+    def __rfloordiv__(self, other: Any) -> Any:
+        return super().__rfloordiv__(other) if _real(other, self) else np.floor_divide(other, _divisor(self, self))
+
+    def __mod__(self, other: Any) -> Any:
+        return super().__mod__(_divisor(other, self))
+
+    def __rmod__(self, other: Any) -> Any:
+        return super().__rmod__(other) if _real(other, self) else np.remainder(other, _divisor(self, self))
+
     def __getattr__(self, name: str) -> Any:
         torch = sys.modules.get("torch")
         if torch is None or name.startswith("_") or not hasattr(torch.Tensor, name):
@@ -35,6 +48,17 @@ class Indices(np.ndarray):
         if not callable(found):
             return getattr(_tensor(self, None), name)
         return lambda *args, **keywords: _called(found, (self, *args), keywords)
+
+
+def _real(a: Any, b: Any) -> bool:
+    return "f" in (np.asarray(a).dtype.kind, np.asarray(b).dtype.kind)
+
+
+def _divisor(divisor: Any, dividend: Any) -> Any:
+    """What an integer is divided by."""
+    if _real(divisor, dividend) or not isinstance(divisor, np.ndarray):
+        return divisor
+    return np.where(np.asarray(divisor) == 0, 1, np.asarray(divisor)).astype(divisor.dtype)
 
 
 def _inside(index: Any, shape: tuple[int, ...]) -> Any:
