@@ -92,6 +92,7 @@ std::vector<Stage> tileToLLVMStages(bool boxes, bool roles) {
            passes.addNestedPass<func::FuncOp>(warp::createWarpStoreBoxes());
          passes.addNestedPass<func::FuncOp>(warp::createWarpSplitLoops());
          passes.addNestedPass<func::FuncOp>(warp::createWarpMaskSpans());
+         passes.addNestedPass<func::FuncOp>(warp::createWarpJoinBounds());
          simplify(passes);
          passes.addNestedPass<func::FuncOp>(warp::createWarpAllocateShared());
          passes.addNestedPass<func::FuncOp>(warp::createWarpInsertBarriers());

@@ -726,6 +726,40 @@ def WarpMaskSpans : Pass<"warp-mask-spans", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::weft::warp::WarpDialect", "::mlir::arith::ArithDialect", "::weft::tile::TileDialect"];
 }
 
+def WarpJoinBounds : Pass<"warp-join-bounds", "::mlir::func::FuncOp"> {
+  let summary = "find by one comparison whether a number is between 0 and a bound";
+  let description = [{
+    Where a mask of tensors asks of the same numbers that they are not negative and less than a scalar, it asks whether they are
+    less than the scalar, or 0 if that is more, as numbers without a sign: negative ones are the largest then. The scalar is
+    made where the bound is, before the loops that the bound comes from outside of.
+
+    Needs: layouts. It runs behind the passes that read masks.
+
+    Rejects: nothing. Bounds that differ from element to element, or are constants, which LLVM joins, are left alone.
+
+    ```mlir
+    #l = #warp.layout<[64], register = [[32]], lane = [[1], [2], [4], [8], [16]]>
+    func.func @f(%x: tensor<64xi32, #l>, %n: i32, %p: tensor<64xi1, #l>) -> tensor<64xi1, #l> {
+      %zeros = arith.constant dense<0> : tensor<64xi32, #l>
+      %limits = tile.splat %n : i32 -> tensor<64xi32, #l>
+      %a = arith.cmpi sge, %x, %zeros : tensor<64xi32, #l>
+      %b = arith.cmpi slt, %x, %limits : tensor<64xi32, #l>
+      %c = arith.andi %p, %a : tensor<64xi1, #l>
+      %r = arith.andi %c, %b : tensor<64xi1, #l>
+      return %r : tensor<64xi1, #l>
+    }
+    ```
+    becomes
+    ```mlir
+    %0 = arith.maxsi %n, %c0_i32 : i32
+    %1 = tile.splat %0 : i32 -> tensor<64xi32, #l>
+    %2 = arith.cmpi ult, %x, %1 : tensor<64xi32, #l>
+    %r = arith.andi %p, %2 : tensor<64xi1, #l>
+    ```
+  }];
+  let dependentDialects = ["::weft::warp::WarpDialect", "::mlir::arith::ArithDialect", "::weft::tile::TileDialect"];
+}
+
 def WarpSplitLoops : Pass<"warp-split-loops", "::mlir::func::FuncOp"> {
   let summary = "split a loop where its tiles depend on which iteration it is";
   let description = [{
