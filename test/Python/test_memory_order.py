@@ -82,9 +82,13 @@ def test_atomics_say_their_order(kind, name, texts, shape, is_read, tmp_path):
             # An atomic that only releases is a `red`, which has no acquire.
             reduces = not is_read and order in ("relaxed", "release")
             bare = reduces and name != "atomic_cas" and name != "atomic_xchg"
-            count = 1 if shape == "scalar" else 2
+            count, pair = 1 if shape == "scalar" else 2, ""
+            if shape == "block" and texts == ("add.noftz.f16",):  # neighbours of 16 bits are one addition
+                count, pair = 1, "x2"
             wanted += [
-                f"{'red' if bare else 'atom'}.{order}.{scope}.global.{text}" for text in texts for _ in range(count)
+                f"{'red' if bare else 'atom'}.{order}.{scope}.global.{text}{pair}"
+                for text in texts
+                for _ in range(count)
             ]
     kernel = kernel_from(tmp_path, "\n".join(lines) + "\n")
     x = np.zeros(256, kind)

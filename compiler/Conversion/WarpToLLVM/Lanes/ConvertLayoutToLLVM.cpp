@@ -96,9 +96,22 @@ SmallVector<unsigned> lineBitsOf(const MatrixAccess &matrices, int64_t lineEleme
   return bits;
 }
 
+/// Whether an exchange takes fewer accesses than plain ones, or so many instructions fewer that they are worth the
+/// addresses of rows, which are computed and held.
+bool takesLess(const MatrixExchange &exchange, const SharedAccess &plainWrite, const SharedAccess &plainRead) {
+  constexpr unsigned ofAddresses = 16;
+  auto accesses = [](const SharedAccess &access) {
+    return access.offsets.size(InDim::Register) / access.pieceElements();
+  };
+  const unsigned reads = exchange.matrices.first.size();
+  return accesses(exchange.write) + reads < accesses(plainWrite) + accesses(plainRead) ||
+         instructionsOf(exchange.write, 2) + reads + ofAddresses <=
+             instructionsOf(plainWrite, 2) + instructionsOf(plainRead, 2);
+}
+
 /// Rows that lanes hold in pieces of 16 bytes, as loads from device memory leave them, are written as such, and
-/// operands of matrix instructions, and what is stored turned, are read by `ldmatrix`: where that takes fewer
-/// instructions than plain accesses, and no bank conflicts.
+/// operands of matrix instructions, and what is stored turned, are read by `ldmatrix`: where that takes less than plain
+/// accesses, and no bank conflicts.
 std::optional<MatrixExchange> matrixExchange(ConvertLayoutOp op, const SharedAccess &plainWrite,
                                              const SharedAccess &plainRead) {
   auto type = cast<RankedTensorType>(op.getSource().getType());
@@ -106,8 +119,7 @@ std::optional<MatrixExchange> matrixExchange(ConvertLayoutOp op, const SharedAcc
     return std::nullopt;
   for (unsigned axis : {1u, 0u}) {
     std::optional<MatrixExchange> exchange = exchangeThrough(op, swizzledLayout(type.getShape(), axis, 2));
-    if (!exchange || instructionsOf(exchange->write, 2) + exchange->matrices.first.size() >=
-                         instructionsOf(plainWrite, 2) + instructionsOf(plainRead, 2))
+    if (!exchange || !takesLess(*exchange, plainWrite, plainRead))
       continue;
     if (!hasConflicts(*exchange))
       return exchange;
