@@ -11,7 +11,9 @@
 #include "dialects/Warp/IR/WarpOps.h"
 #include "dialects/Warp/Transforms/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Iterators.h"
 #include "mlir/IR/Matchers.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
 
 namespace weft::warp {
 #define GEN_PASS_DEF_WARPJOINBOUNDS
@@ -147,7 +149,15 @@ void JoinBounds::runOnOperation() {
     if (isa<RankedTensorType>(node.getType()) && getElementTypeOrSelf(node.getType()).isInteger(1) && !isInner)
       masks.push_back(node);
   });
+  bool changed = false;
   for (Value mask : masks)
-    while (auto root = mask ? mask.getDefiningOp<arith::AndIOp>() : arith::AndIOp())
+    while (auto root = mask ? mask.getDefiningOp<arith::AndIOp>() : arith::AndIOp()) {
       mask = joinTwo(root);
+      changed |= bool(mask);
+    }
+  if (changed) // the comparisons that were joined
+    getOperation().walk<WalkOrder::PostOrder, ReverseIterator>([](Operation *op) {
+      if (isOpTriviallyDead(op))
+        op->erase();
+    });
 }
