@@ -17,17 +17,11 @@ using namespace weft::warp;
 namespace weft {
 namespace {
 
-/// How many instructions access a tensor in pieces: those of registers that repeat others are left out.
-size_t piecesOf(const SharedAccess &access) {
-  size_t repeated = llvm::popcount(access.offsets.freeBits()[InDim::Register]);
-  return (size_t(access.offsets.size(InDim::Register)) >> repeated) / access.pieceElements();
-}
-
 void sayPieces(Operation *op, StringRef verb, Type type, StringRef direction, const SharedAccess &access,
                unsigned bytes) {
   if (auto remark = remarks::decided(remarks::access, op))
     remark << remark::reason("a thread {0} {1} {2} shared memory by {3} of {4} bytes", verb, tile::textOf(type),
-                             direction, instructionsText(piecesOf(access)), access.pieceElements() * bytes);
+                             direction, instructionsText(access.distinctPieces()), access.pieceElements() * bytes);
 }
 
 LogicalResult lowerLoadShared(LoadSharedOp op, Emitter &e) {

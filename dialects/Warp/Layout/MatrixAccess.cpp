@@ -77,9 +77,7 @@ std::optional<MatrixAccess> weft::warp::matrixAccess(const LinearLayout &offsets
 
 std::optional<MatrixAccess> weft::warp::matrixStore(const SharedAccess &access, unsigned elementBits) {
   std::optional<MatrixAccess> matrices = matrixAccess(access.offsets, elementBits);
-  unsigned repeated = popcount(access.offsets.freeBits()[InDim::Register]);
-  size_t pieces = (size_t(access.offsets.size(InDim::Register)) >> repeated) / access.pieceElements();
-  return matrices && matrices->first.size() < pieces ? matrices : std::nullopt;
+  return matrices && matrices->first.size() < access.distinctPieces() ? matrices : std::nullopt;
 }
 
 uint32_t MatrixAccess::registerAt(uint32_t start, unsigned index) const {

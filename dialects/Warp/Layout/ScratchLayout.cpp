@@ -71,7 +71,7 @@ SharedAccess weft::warp::accessOf(const LinearLayout &registers, const LinearLay
 
 Wavefronts weft::warp::wavefrontsOf(const SharedAccess &access, unsigned elementBytes) {
   Wavefronts total;
-  unsigned pieces = access.offsets.size(InDim::Register) / access.pieceElements();
+  const unsigned pieces = access.pieces();
   SmallVector<uint32_t, 32> offsets;
   for (uint32_t lane = 0; lane < access.offsets.size(InDim::Lane); ++lane)
     offsets.push_back(access.offsets.apply(InDim::Lane, lane) * elementBytes);
@@ -88,7 +88,7 @@ unsigned weft::warp::instructionsOf(const SharedAccess &access, unsigned element
   while (ordered < access.pieceBits.size() && access.pieceBits[ordered] == ordered)
     ++ordered;
   const bool whole = (1u << ordered) >= inWord;
-  return registers / access.pieceElements() + (whole ? 0 : registers / inWord * (inWord - 1));
+  return access.pieces() + (whole ? 0 : registers / inWord * (inWord - 1));
 }
 
 /// The lane directions that one wavefront covers when lanes access `pieceBytes` bytes each.

@@ -13,6 +13,10 @@ struct SharedAccess {
   /// The register bits whose elements lie side by side, lowest first: a piece is 2^size elements, at most 16 bytes.
   llvm::SmallVector<unsigned, 4> pieceBits;
   unsigned pieceElements() const { return 1u << pieceBits.size(); }
+  /// The pieces of a lane's registers.
+  unsigned pieces() const { return offsets.size(InDim::Register) / pieceElements(); }
+  /// Those of them that repeat no others.
+  unsigned distinctPieces() const { return pieces() >> llvm::popcount(offsets.freeBits()[InDim::Register]); }
 };
 
 /// How a tensor in layout `registers` accesses a tile in layout `shared` (over offset) of elements of `elementBytes`;

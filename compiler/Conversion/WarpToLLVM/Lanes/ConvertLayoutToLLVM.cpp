@@ -100,11 +100,8 @@ SmallVector<unsigned> lineBitsOf(const MatrixAccess &matrices, int64_t lineEleme
 /// addresses of rows, which are computed and held.
 bool takesLess(const MatrixExchange &exchange, const SharedAccess &plainWrite, const SharedAccess &plainRead) {
   constexpr unsigned ofAddresses = 16;
-  auto accesses = [](const SharedAccess &access) {
-    return access.offsets.size(InDim::Register) / access.pieceElements();
-  };
   const unsigned reads = exchange.matrices.first.size();
-  return accesses(exchange.write) + reads < accesses(plainWrite) + accesses(plainRead) ||
+  return exchange.write.pieces() + reads < plainWrite.pieces() + plainRead.pieces() ||
          instructionsOf(exchange.write, 2) + reads + ofAddresses <=
              instructionsOf(plainWrite, 2) + instructionsOf(plainRead, 2);
 }

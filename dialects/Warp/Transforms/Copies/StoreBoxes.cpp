@@ -140,15 +140,10 @@ static StringRef whyNotForm(const Result &result) {
 
 constexpr static int64_t sectorBytes = 32;
 
-static int64_t piecesOf(const SharedAccess &access) {
-  unsigned repeated = llvm::popcount(access.offsets.freeBits()[InDim::Register]);
-  return (int64_t(access.offsets.size(InDim::Register)) >> repeated) / access.pieceElements();
-}
-
 static int64_t conflictsOf(Wavefronts passes) { return int64_t(passes.needed) - int64_t(passes.ideal); }
 
 static int64_t costOf(const SharedAccess &access, unsigned bytes) {
-  return piecesOf(access) + conflictsOf(wavefrontsOf(access, bytes));
+  return access.distinctPieces() + conflictsOf(wavefrontsOf(access, bytes));
 }
 
 /// Sectors of which the lanes of a warp hold parts at a time, in a tile whose neighbours lie along an axis.
