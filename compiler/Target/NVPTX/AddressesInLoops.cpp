@@ -11,6 +11,7 @@
 // and a sum is two, of 64 bits.
 
 #include "compiler/Target/NVPTX/AddressesInLoops.h"
+#include "compiler/Target/NVPTX/OrderForRegisters.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/CodeGen/MachineDominators.h"
@@ -157,13 +158,8 @@ bool AddressesInLoops::runOnMachineFunction(MachineFunction &function) {
   bool changed = false;
   for (MachineBasicBlock &block : function)
     changed |= joining.run(block);
-  // Registers are read behind where they were last read.
   if (changed)
-    for (MachineBasicBlock &block : function)
-      for (MachineInstr &instruction : block)
-        for (MachineOperand &operand : instruction.operands())
-          if (operand.isReg() && operand.isUse())
-            operand.setIsKill(false);
+    forgetLastReads(function);
   return changed;
 }
 

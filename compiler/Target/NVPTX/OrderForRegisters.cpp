@@ -188,8 +188,7 @@ static bool hasProductsUnderWay(const MachineBasicBlock &block) {
   });
 }
 
-/// Where a register was last read, it may be read again behind that now.
-static void forgetLastReads(MachineFunction &function) {
+void forgetLastReads(MachineFunction &function) {
   for (MachineBasicBlock &block : function)
     for (MachineInstr &instruction : block)
       for (MachineOperand &operand : instruction.operands())

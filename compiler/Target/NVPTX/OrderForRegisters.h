@@ -6,6 +6,7 @@
 #include <functional>
 
 namespace llvm {
+class MachineFunction;
 class MachineFunctionPass;
 } // namespace llvm
 
@@ -25,5 +26,8 @@ struct RegisterReports {
 /// The pass: where values do not fit in a thread's registers, cheap ones are computed again where they are used
 /// (Rematerialise.h), and blocks are ordered anew.
 llvm::MachineFunctionPass *createOrderForRegisters(int registersPerThread, RegisterReports reports);
+
+/// Where a register was last read, it may be read again behind that: for passes that move or repeat instructions.
+void forgetLastReads(llvm::MachineFunction &function);
 
 } // namespace weft

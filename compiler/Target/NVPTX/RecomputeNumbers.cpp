@@ -11,6 +11,7 @@
 // before it. Numbers in which threads differ, rows and the masks of what is stored, are computed again behind all loops.
 
 #include "compiler/Target/NVPTX/RecomputeNumbers.h"
+#include "compiler/Target/NVPTX/OrderForRegisters.h"
 #include "llvm/ADT/DepthFirstIterator.h"
 #include "llvm/ADT/PostOrderIterator.h"
 #include "llvm/CodeGen/MachineDominators.h"
@@ -191,12 +192,7 @@ bool Recomputing::run() {
 bool RecomputeNumbers::runOnMachineFunction(MachineFunction &function) {
   if (!function.getFunction().hasFnAttribute("nvvm.minctasm") || !Recomputing(function).run())
     return false;
-  // Where a register was last read, it may be read again behind that now.
-  for (MachineBasicBlock &block : function)
-    for (MachineInstr &instruction : block)
-      for (MachineOperand &operand : instruction.operands())
-        if (operand.isReg() && operand.isUse())
-          operand.setIsKill(false);
+  forgetLastReads(function);
   return true;
 }
 
