@@ -1,2 +1,2 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
-// The translation unit that the shared precompiled header is compiled with.
+// The translation unit that shared precompiled headers are compiled with.

@@ -1,7 +1,10 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
-// The MLIR and LLVM headers that the compiler's files share, compiled once.
+// The headers of MLIR, LLVM and the dialects that the compiler's files share, compiled once.
 #pragma once
 
+#include "dialects/Attn/IR/AttnOps.h"
+#include "dialects/Tile/IR/TileProgramOps.h"
+#include "dialects/Warp/IR/WarpOps.h"
 #include "mlir/Analysis/DataFlow/SparseAnalysis.h"
 #include "mlir/Conversion/LLVMCommon/TypeConverter.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"

@@ -28,6 +28,9 @@ endif()
 # Warnings are errors in our own code only; third-party headers come in as system headers.
 add_library(weft_options INTERFACE)
 target_compile_options(weft_options INTERFACE -Wall -Wextra -Werror)
+# Without the time in it, the compiler cache finds what was compiled with a precompiled header.
+target_compile_options(weft_options INTERFACE
+                       $<$<COMPILE_LANG_AND_ID:CXX,Clang>:SHELL:-Xclang -fno-pch-timestamp>)
 target_include_directories(weft_options INTERFACE "${PROJECT_SOURCE_DIR}")
 
 # weft_make_portable(NAME): what a shared library needs in it to run beside older C libraries; in wheels only.
@@ -55,4 +58,19 @@ function(weft_add_unit_test name)
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE weft_options ${ARG_LINK} GTest::gtest GTest::gmock GTest::gtest_main)
   add_test(NAME ${name} COMMAND ${name})
+  if(NOT "weft_mlir" IN_LIST ARG_LINK) # else it has MLIR's headers precompiled
+    weft_use_googletest(${name})
+  endif()
+endfunction()
+
+# weft_use_googletest(NAME): a test is compiled with GoogleTest's headers precompiled, once for all of them.
+function(weft_use_googletest name)
+  if(NOT TARGET WeftTestPCH)
+    add_library(WeftTestPCH OBJECT "${PROJECT_SOURCE_DIR}/cmake/Precompiled.cpp")
+    target_link_libraries(WeftTestPCH PRIVATE weft_options GTest::gtest GTest::gmock)
+    target_precompile_headers(WeftTestPCH PRIVATE <gmock/gmock.h> <gtest/gtest.h>)
+  endif()
+  set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE OFF) # as libraries are, or the header does not fit
+  target_compile_options(${name} PRIVATE -fPIC)
+  target_precompile_headers(${name} REUSE_FROM WeftTestPCH)
 endfunction()

@@ -19,26 +19,40 @@ set(WEFT_MLIR_CXX_STANDARD 17)
 add_library(weft_mlir INTERFACE)
 # The binary tree holds what tablegen writes.
 target_include_directories(weft_mlir SYSTEM INTERFACE ${PROJECT_BINARY_DIR} ${MLIR_INCLUDE_DIRS} ${LLVM_INCLUDE_DIRS})
-target_compile_options(weft_mlir INTERFACE -fno-rtti -fno-exceptions $<$<CXX_COMPILER_ID:Clang>:SHELL:-Xclang -fno-pch-timestamp>)
+target_compile_options(weft_mlir INTERFACE -fno-rtti -fno-exceptions)
 target_link_libraries(weft_mlir INTERFACE weft_options)
 if(NOT WEFT_STATIC_MLIR) # else libweft-compiler alone links the archives
   target_link_libraries(weft_mlir INTERFACE MLIR LLVM)
 endif()
 
-# MLIR's headers cost 10 seconds a file; compiled once, with their templates instantiated, a file costs 0.2 to 2.
+# MLIR's headers cost 10 seconds a file and those of the dialects 3; compiled once, with their templates instantiated, a
+# file costs 0.2 to 2.
 add_library(WeftPCH OBJECT "${PROJECT_SOURCE_DIR}/cmake/Precompiled.cpp")
 target_link_libraries(WeftPCH PRIVATE weft_mlir)
 set_target_properties(WeftPCH PROPERTIES CXX_STANDARD ${WEFT_MLIR_CXX_STANDARD})
 target_precompile_headers(WeftPCH PRIVATE "${PROJECT_SOURCE_DIR}/cmake/Precompiled.h")
+add_dependencies(WeftPCH AttnIncGen TileIncGen TileProgramIncGen WarpIncGen)
+
+# weft_use_mlir(NAME): a target is compiled as the compiler is, with its precompiled header. That is position-independent as
+# libraries are, and serves no file compiled in another way.
+function(weft_use_mlir name)
+  target_link_libraries(${name} PRIVATE weft_mlir)
+  set_target_properties(${name} PROPERTIES CXX_STANDARD ${WEFT_MLIR_CXX_STANDARD})
+  get_target_property(type ${name} TYPE)
+  if(type STREQUAL "EXECUTABLE")
+    set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+    target_compile_options(${name} PRIVATE -fPIC)
+  endif()
+  target_precompile_headers(${name} REUSE_FROM WeftPCH)
+endfunction()
 
 # weft_add_mlir_library(NAME SOURCES ... [LINK ...] [DEPENDS ...]): a room of the compiler.
 # DEPENDS names the tablegen targets whose output the sources include.
 function(weft_add_mlir_library name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LINK;DEPENDS" ${ARGN})
   add_library(${name} STATIC ${ARG_SOURCES})
-  target_link_libraries(${name} PRIVATE weft_mlir PUBLIC ${ARG_LINK})
-  set_target_properties(${name} PROPERTIES CXX_STANDARD ${WEFT_MLIR_CXX_STANDARD})
-  target_precompile_headers(${name} REUSE_FROM WeftPCH)
+  target_link_libraries(${name} PUBLIC ${ARG_LINK})
+  weft_use_mlir(${name})
   if(ARG_DEPENDS)
     add_dependencies(${name} ${ARG_DEPENDS})
   endif()
@@ -48,12 +62,14 @@ endfunction()
 function(weft_add_mlir_executable name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LINK" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
-  target_link_libraries(${name} PRIVATE weft_mlir ${ARG_LINK})
-  # The precompiled header is position-independent as libraries are, and serves no file compiled in another way.
-  set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
-  target_compile_options(${name} PRIVATE -fPIC)
-  set_target_properties(${name} PROPERTIES CXX_STANDARD ${WEFT_MLIR_CXX_STANDARD})
-  target_precompile_headers(${name} REUSE_FROM WeftPCH)
+  target_link_libraries(${name} PRIVATE ${ARG_LINK})
+  weft_use_mlir(${name})
+endfunction()
+
+# weft_add_mlir_unit_test(NAME SOURCES ... LINK ...): one GoogleTest binary of the compiler.
+function(weft_add_mlir_unit_test name)
+  weft_add_unit_test(${name} ${ARGN} weft_mlir)
+  weft_use_mlir(${name})
 endfunction()
 
 # weft_tablegen(TARGET TD ... OUTPUTS "file.inc" "-flags" ...): generated code beside the .td in the binary tree.
