@@ -40,7 +40,7 @@ fi
 
 run lit tools/sanitized.sh "$build" .venv/bin/lit -j "$jobs" -s "$build/test"
 run ctest tools/sanitized.sh "$build" ctest --test-dir "$build" -j "$jobs" --output-on-failure --no-tests=error
-run pytest tools/sanitized.sh "$build" .venv/bin/python -m pytest -n "$jobs" "$@"
+run pytest tools/sanitized.sh "$build" .venv/bin/python -m pytest -n "$jobs" --dist worksteal "$@"
 if [ -n "$ecosystem" ]; then
   rm -f "$logs/ecosystem.log"
   run ecosystem make --no-print-directory test-ecosystem PRESET="${build##*/}"

@@ -132,7 +132,7 @@ PLANTS = [
     # Bounds.
     Plant("copy past shared memory", "out-of-bounds", INIT + expect(512) + f"{bulk_load(512, to='%r1+8064').strip()} {BUG}\nWAIT", ("8064", "1024")),
     Plant("copy past the buffer", "out-of-bounds", INIT + expect(512) + f"{bulk_load(512, source='%d0+16000').strip()} {BUG}\nWAIT", ("16000", "1024"), also=("exit-with-async",)),
-    Plant("size of no 16 bytes", "misaligned", INIT + expect(512) + f"{bulk_load(504).strip()} {BUG}\nWAIT", ("504", "512"), also=("exit-with-async",)),
+    Plant("size of no 16 bytes", "misaligned", INIT + expect(512) + "mov.u32 %r30, 504;\n" + f"{bulk_load('%r30').strip()} {BUG}\nWAIT", ("504", "512"), also=("exit-with-async",)),
     Plant("box that begins at no 16 bytes of a line", "misaligned", MAPPED + INIT + expect(1024) + f"{tensor_load((0, 4), 1024).strip()} {BUG}\nWAIT", (tensor_load((0, 4), 1024).strip(), tensor_load((4, 8), 1024).strip()), maps=True),
     Plant("box at a place of no 128 bytes", "misaligned", MAPPED + INIT + expect(1024) + f"{tensor_load((0, 0), 1024, to='%r1+64').strip()} {BUG}\nWAIT", ("%r1+64", "%r1+128"), maps=True),
     Plant("map of another rank", "out-of-bounds", MAPPED + INIT + expect(1024) + f"{tensor_load((0, 0, 0), 1024).strip()} {BUG}\nWAIT", (tensor_load((0, 0, 0), 1024).strip(), tensor_load((0, 0), 1024).strip()), maps=True),

@@ -47,7 +47,9 @@ def test_fma_outside_of_a_tensor(name, relu):
     body += f"fma.rn.oob{relu}.{name} {register}4, {register}1, {register}2, {register}3; st.global.b{bits} [%d1+{3 * step}], {register}4;"
     x = np.concatenate([words, np.zeros((1, 64), np.uint16)])
     report = simulator.launch(
-        hopper(body).replace("%d0, [x];", "%d0, [x]; mul.wide.u32 %d1, %tid.x, 4; add.s64 %d1, %d0, %d1;"),
+        hopper(body).replace(
+            "%d0, [x];", "%d0, [x]; mov.u32 %r0, %tid.x; mul.wide.u32 %d1, %r0, 4; add.s64 %d1, %d0, %d1;"
+        ),
         "k",
         1,
         32 if packed else 64,

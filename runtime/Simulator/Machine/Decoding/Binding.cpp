@@ -1,6 +1,7 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // What binders call, and the operand patterns of the table.
 #include "runtime/Simulator/Machine/Decoding/Decode.h"
+#include "runtime/Simulator/Machine/Decoding/OperandRules.h"
 #include "runtime/Support/Format.h"
 
 namespace weft::simulator::machine {
@@ -16,14 +17,37 @@ const ptx::Operand &Binding::operand(size_t index) const {
   if (index >= instruction.operands.size())
     fail(format("expected at least {} operands of '{}', but got {}", index + 1, instruction.spelling(),
                 instruction.operands.size()));
+  asked = std::max(asked, index + 1);
   return instruction.operands[index];
 }
 
+bool Binding::pair() {
+  mayPair = true;
+  return operand(0).paired;
+}
+
 Ref Binding::source(const ptx::Operand &operand, ptx::Type type, bool wider) {
-  return decoder.source(frame, operand, type, wider);
+  expectSource(*this, operand, type, wider);
+  return sourceElement(operand, type, wider);
 }
 
 Ref Binding::destination(const ptx::Operand &operand, ptx::Type type, bool wider) {
+  if (operand.kind == ptx::OperandKind::Sink)
+    fail(operand,
+         format("expected a register to write: '{}' has no result that can be left out", instruction.spelling()));
+  expectDestination(*this, operand, type);
+  return destinationElement(operand, type, wider);
+}
+
+Ref Binding::destinationOrNone(const ptx::Operand &operand, ptx::Type type) {
+  return operand.kind == ptx::OperandKind::Sink ? destinationElement(operand, type) : destination(operand, type);
+}
+
+Ref Binding::sourceElement(const ptx::Operand &operand, ptx::Type type, bool wider) {
+  return decoder.source(frame, operand, type, wider);
+}
+
+Ref Binding::destinationElement(const ptx::Operand &operand, ptx::Type type, bool wider) {
   return decoder.destination(frame, operand, type, wider);
 }
 
@@ -42,9 +66,11 @@ Ref Binding::truth(const ptx::Operand &operand) {
   return operand.negated ? decoder.opposite(value) : value;
 }
 
+Ref Binding::predicateDestinationOrNone(const ptx::Operand &operand) {
+  return operand.kind == ptx::OperandKind::Sink ? decoder.scratch(ptx::Type::Pred) : predicateDestination(operand);
+}
+
 Ref Binding::predicateDestination(const ptx::Operand &operand) {
-  if (operand.kind == ptx::OperandKind::Sink)
-    return decoder.scratch(ptx::Type::Pred);
   if (operand.negated)
     fail(operand, "expected no '!' before a destination");
   if (operand.kind == ptx::OperandKind::Integer || operand.kind == ptx::OperandKind::Special)
@@ -68,10 +94,9 @@ void Binding::unsupported(std::string message) const {
 }
 
 void Decoder::bindOperands(Binding &binding, std::string_view pattern) {
-  if (pattern == "*")
+  if (pattern.starts_with('*'))
     return;
   size_t count = 0;
-  const auto &operands = binding.instruction.operands;
   while (!pattern.empty()) {
     std::string_view item = pattern.substr(0, pattern.find(' '));
     pattern.remove_prefix(std::min(item.size() + 1, pattern.size()));
@@ -100,9 +125,6 @@ void Decoder::bindOperands(Binding &binding, std::string_view pattern) {
     }
     ++count;
   }
-  if (operands.size() != count)
-    fail(binding.instruction.at,
-         format("expected {} operands of '{}', but got {}", count, binding.instruction.spelling(), operands.size()));
 }
 
 } // namespace weft::simulator::machine

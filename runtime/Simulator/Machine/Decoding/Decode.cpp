@@ -1,6 +1,7 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // Walks a kernel and the functions it calls, and binds each instruction to a record.
 #include "runtime/Simulator/Machine/Decoding/Decode.h"
+#include "runtime/Simulator/Machine/Decoding/OperandRules.h"
 #include "runtime/Simulator/Machine/Running/Calls.h"
 #include "runtime/Support/Format.h"
 
@@ -220,8 +221,10 @@ void Decoder::decode(uint32_t frame, const ptx::Instruction &instruction) {
   }
   binding.site.aligned =
       std::find(instruction.modifiers.begin(), instruction.modifiers.end(), "aligned") != instruction.modifiers.end();
+  expectMarks(instruction, form.operands == "**");
   bindOperands(binding, form.operands);
   form.bind(binding);
+  expectAllRead(binding);
   emitBound(binding);
 }
 

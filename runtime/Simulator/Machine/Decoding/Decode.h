@@ -90,6 +90,8 @@ public:
   /// The carry flag CC.CF (PTX ISA 9.7.2).
   Ref carryFlag();
   Ref special(const ptx::Operand &operand, ptx::Type type);
+  /// The bits of a special register, which must be one.
+  static unsigned expectSpecial(const ptx::Operand &operand);
   /// A predicate that a hidden record makes of 32 bits.
   Ref nonZero(Ref value);
   /// The opposite of a predicate.

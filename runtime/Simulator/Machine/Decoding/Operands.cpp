@@ -160,11 +160,16 @@ ptx::Type Decoder::registerType(uint32_t frame, const ptx::Operand &operand) con
 void Decoder::before(Record record, uint8_t destinations) { before_.emplace_back(record, destinations); }
 void Decoder::after(Record record, uint8_t destinations) { after_.emplace_back(record, destinations); }
 
-Ref Decoder::special(const ptx::Operand &operand, ptx::Type type) {
+unsigned Decoder::expectSpecial(const ptx::Operand &operand) {
   const bool known =
       std::find(std::begin(specialNames), std::end(specialNames), operand.text) != std::end(specialNames);
   if (!known && !isEnvironment(operand.text) && !isPerformanceCounter(operand.text))
     fail(operand.at, format("expected a register, but '{}' is none", operand.text));
+  return isWide(operand.text) ? 64 : 32;
+}
+
+Ref Decoder::special(const ptx::Operand &operand, ptx::Type type) {
+  expectSpecial(operand);
   kernel_.usesReserved |= operand.text.starts_with("%reserved");
   kernel_.usesWorkspace |= operand.text == "%envreg1" || operand.text == "%envreg2";
   const bool wide = isWide(operand.text);
@@ -287,17 +292,13 @@ Ref Decoder::addressConstant(uint32_t frame, const ptx::Operand &operand, ptx::T
 
 Ref Decoder::source(uint32_t frame, const ptx::Operand &operand, ptx::Type type, bool wider) {
   unsigned bits = ptx::typeBits(type);
-  if (operand.minus && operand.kind != ptx::OperandKind::Register)
-    fail(operand.at, format("expected a register after '-', but got {}", describe(operand)));
+  if (operand.negated || operand.minus)
+    fail(operand.at, format("expected no '{}' before '{}'", operand.negated ? '!' : '-', operand.text));
   switch (operand.kind) {
   case ptx::OperandKind::Register: {
     ptx::Type held = registerType(frame, operand);
     unsigned heldBits = ptx::typeBits(held);
     Ref ref = virtualRef | (frames_[frame].registerBase + operand.index);
-    if (operand.negated)
-      fail(operand.at, format("expected no '!' before '{}'", operand.text));
-    if (operand.minus)
-      fail(operand.at, format("expected no '-' before '{}'", operand.text));
     if (held == ptx::Type::Pred || heldBits == 128 ||
         (wider ? heldBits < std::max(bits, 8u) : heldBits != std::max(bits, 8u)))
       fail(operand.at,
@@ -334,6 +335,8 @@ Ref Decoder::destination(uint32_t frame, const ptx::Operand &operand, ptx::Type 
   unsigned bits = std::max(ptx::typeBits(type), 8u);
   if (operand.kind == ptx::OperandKind::Sink)
     return scratch(bits == 64 ? ptx::Type::B64 : ptx::Type::B32);
+  if (operand.negated || operand.minus)
+    fail(operand.at, format("expected no '{}' before '{}'", operand.negated ? '!' : '-', operand.text));
   if (operand.kind != ptx::OperandKind::Register)
     fail(operand.at, format("expected a register to write, but got {}", describe(operand)));
   ptx::Type held = registerType(frame, operand);

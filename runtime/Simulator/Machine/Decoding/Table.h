@@ -4,8 +4,8 @@
 // A row's `modifiers` lists slots in PTX's order: `name=a|b|c` must be there, `name=a|b?` may be, and a bare word is a
 // slot of that one word. A row's `operands` lists operands as `role:type`: `d` a destination, `s` a source, `p` a
 // predicate source, `D` a predicate destination, with a type by name or the name of the modifier slot that gives it; a
-// trailing `+` lets the register be wider. `*` alone leaves all operands to the row's binder. Roles are put into
-// Record::op in order.
+// trailing `+` lets the register be wider. `*` alone leaves all operands to the row's binder, `**` also what may stand
+// around them there alone: parts (`%r1.b0`) and `-`. Roles are put into Record::op in order.
 //
 //   {"abs", "type=s32", "d:type s:type", ...}     takes     abs.s32 %r1, %r2;     op[0] = %r1, op[1] = %r2
 //                                                 not       abs.u32 %r1, %r2;     expected '.s32', but got '.u32'
@@ -35,17 +35,29 @@ struct Binding {
   bool has(std::string_view slot) const { return !modifier(slot).empty(); }
   /// The type chosen for a slot.
   ptx::Type type(std::string_view slot = "type") const { return ptx::typeNamed(modifier(slot)); }
+  /// An operand. One that is behind all that the binder asked for is one too many.
   const ptx::Operand &operand(size_t index) const;
   size_t operandCount() const { return instruction.operands.size(); }
+  mutable size_t asked = 0; ///< operands up to the last that was asked for
+  /// Whether the first operand is two, `d|p`. Elsewhere, and where the binder does not ask, `|` is an error.
+  bool pair();
+  bool mayPair = false;
 
-  /// Operand `index` as a source or destination of `type`; `wider` accepts a wider register (see Decoder).
+  /// Operand `index` as a source or destination of `type`, whose register is of a type that goes with it (PTX ISA 9.4.1);
+  /// `wider` accepts a wider register (see Decoder).
   Ref source(const ptx::Operand &operand, ptx::Type type, bool wider = false);
   Ref destination(const ptx::Operand &operand, ptx::Type type, bool wider = false);
+  /// The same, or `_` for a result that nobody wants.
+  Ref destinationOrNone(const ptx::Operand &operand, ptx::Type type);
+  /// The same of an element of a vector, whose register may be of any type of the right size, or `_` where it is written.
+  Ref sourceElement(const ptx::Operand &operand, ptx::Type type, bool wider = false);
+  Ref destinationElement(const ptx::Operand &operand, ptx::Type type, bool wider = false);
   /// A predicate that is read, whether or not `!` is before it: the binder looks at Operand::negated.
   Ref predicate(const ptx::Operand &operand);
   /// The same with `!` seen to.
   Ref truth(const ptx::Operand &operand);
   Ref predicateDestination(const ptx::Operand &operand);
+  Ref predicateDestinationOrNone(const ptx::Operand &operand);
   /// Sets op[i] and marks it written.
   void setDestination(size_t i, Ref ref) {
     record.op[i] = ref;

@@ -5,6 +5,7 @@
 #include "runtime/Simulator/Machine/Checks/GlobalRaces.h"
 #include "runtime/Simulator/Machine/Checks/Poison.h"
 #include "runtime/Simulator/Machine/Decoding/Decode.h"
+#include "runtime/Simulator/Machine/Decoding/OperandRules.h"
 #include "runtime/Simulator/Machine/Forms/Families.h"
 #include "runtime/Simulator/Machine/Running/AsyncCopies.h"
 #include "runtime/Support/Format.h"
@@ -119,6 +120,8 @@ void bindCopy(Binding &b) {
   CopyForm form;
   if (b.operandCount() < 3 || b.operandCount() > 5)
     b.fail("expected a destination, a source and a size");
+  expectAddress(b, b.operand(0), ptx::Space::Shared);
+  expectAddress(b, b.operand(1), ptx::Space::Shared); // 32 bits too
   AddressOperand to = b.decoder.address(b.frame, b.operand(0)), from = b.decoder.address(b.frame, b.operand(1));
   form.destinationOffset = to.offset;
   form.destinationWide = to.wide;
@@ -143,6 +146,7 @@ void bindCopy(Binding &b) {
       b.record.op[3] = b.predicate(extra);
       form.ignoreNegated = extra.negated;
     } else {
+      expectAtMost(b, extra, size.bits);
       b.record.op[2] = b.source(extra, ptx::Type::U32);
     }
   }

@@ -1,6 +1,7 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // atom and red (PTX ISA 9.7.13.5, 9.7.13.6).
 #include "runtime/Simulator/Machine/Decoding/Decode.h"
+#include "runtime/Simulator/Machine/Decoding/OperandRules.h"
 #include "runtime/Simulator/Machine/Forms/Engines/Requirements.h"
 #include "runtime/Simulator/Machine/Forms/Families.h"
 #include "runtime/Simulator/Machine/Running/Atomics.h"
@@ -101,6 +102,7 @@ AtomicForm bindPlace(Binding &b, size_t at) {
   form.returns = b.instruction.mnemonic == "atom";
   b.record.inCluster = space.empty() || space == "shared::cluster";
   form.space = space.starts_with("shared") ? Space::Shared : space == "global" ? Space::Global : Space::Generic;
+  expectAddress(b, b.operand(at), form.space);
   AddressOperand address = b.decoder.address(b.frame, b.operand(at));
   b.record.op[1] = address.base;
   b.record.imm = address.offset;
@@ -137,7 +139,7 @@ void bindAtomic(Binding &b) {
   const Type type = b.type();
   const size_t at = b.instruction.mnemonic == "atom" ? 1 : 0;
   if (at)
-    b.setDestination(0, b.destination(b.operand(0), type));
+    b.setDestination(0, b.destinationOrNone(b.operand(0), type));
   AtomicForm form = bindPlace(b, at);
   bindOperation(b, form);
   b.record.op[2] = b.source(b.operand(at + 1), type);
@@ -161,7 +163,7 @@ void bindVector(Binding &b) {
     if (operand.kind != ptx::OperandKind::Vector || operand.elements.size() != count)
       b.fail(operand, format("expected a vector of {} registers", count));
     for (const ptx::Operand &element : operand.elements)
-      refs.push_back(written ? b.destination(element, type) : b.source(element, type));
+      refs.push_back(written ? b.destinationElement(element, type) : b.sourceElement(element, type));
   };
   if (at)
     add(b.operand(0), true);

@@ -196,9 +196,9 @@ void bindSetp(Binding &b) {
   b.record.imm = modifierBits(b);
   size_t at = 0;
   const ptx::Operand &first = b.operand(at++);
-  b.setDestination(0, b.predicateDestination(first));
-  if (first.paired)
-    b.setDestination(4, b.predicateDestination(b.operand(at++)));
+  b.setDestination(0, b.predicateDestinationOrNone(first));
+  if (b.pair())
+    b.setDestination(4, b.predicateDestinationOrNone(b.operand(at++)));
   b.record.op[1] = b.source(b.operand(at), type);
   b.record.op[2] = b.source(b.operand(at + 1), type);
   bindCombination(b, at + 2);
@@ -258,21 +258,21 @@ void bindSetPacked(Binding &b) {
   const ptx::Type to = b.type("to");
   b.record.imm = modifierBits(b) | uint32_t(comparisonNamed(b, ptx::Type::F16)) << 8;
   b.record.target = to == ptx::Type::F16x2 ? 0x3c00 : to == ptx::Type::BF16x2 ? 0x3f80 : 0xffff;
-  b.setDestination(0, b.destination(b.operand(0), ptx::Type::B32));
-  b.record.op[1] = b.source(b.operand(1), ptx::Type::B32);
-  b.record.op[2] = b.source(b.operand(2), ptx::Type::B32);
+  b.setDestination(0, b.destination(b.operand(0), to));
+  b.record.op[1] = b.source(b.operand(1), b.type("from"));
+  b.record.op[2] = b.source(b.operand(2), b.type("from"));
   bindCombination(b, 3);
   b.record.run = b.type("from") == ptx::Type::F16x2 ? runSetPacked<sem::HalfFormat> : runSetPacked<sem::BfloatFormat>;
 }
 
 void bindSetpPacked(Binding &b) {
-  if (!b.operand(0).paired)
+  if (!b.pair())
     b.fail("expected two destinations 'p|q'");
   b.record.imm = modifierBits(b) | uint32_t(comparisonNamed(b, ptx::Type::F16)) << 8;
-  b.setDestination(0, b.predicateDestination(b.operand(0)));
-  b.setDestination(4, b.predicateDestination(b.operand(1)));
-  b.record.op[1] = b.source(b.operand(2), ptx::Type::B32);
-  b.record.op[2] = b.source(b.operand(3), ptx::Type::B32);
+  b.setDestination(0, b.predicateDestinationOrNone(b.operand(0)));
+  b.setDestination(4, b.predicateDestinationOrNone(b.operand(1)));
+  b.record.op[1] = b.source(b.operand(2), b.type());
+  b.record.op[2] = b.source(b.operand(3), b.type());
   bindCombination(b, 4);
   b.record.run = b.type() == ptx::Type::F16x2 ? runSetpPacked<sem::HalfFormat> : runSetpPacked<sem::BfloatFormat>;
 }
@@ -321,7 +321,7 @@ const Form forms[] = {
     {"set", WEFT_CMP " to=f16x2|u32|s32 from=f16x2", "*", cls, bindSetPacked},
     {"set", WEFT_CMP " to=bf16x2|u32|s32 from=bf16x2", "*", cls, bindSetPacked},
     {"selp", WEFT_SELECTED, "*", cls, bindSelp},
-    {"slct", "ftz? " WEFT_SELECTED " by=s32|f32", "d:type s:type s:type s:b32", cls, bindSlct},
+    {"slct", "ftz? " WEFT_SELECTED " by=s32|f32", "d:type s:type s:type s:by", cls, bindSlct},
 };
 
 } // namespace

@@ -1,6 +1,7 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // Control flow (PTX ISA 9.7.12): bra, brx, call, ret, exit; barriers and fences (9.7.13); trap and other leftovers.
 #include "runtime/Simulator/Machine/Decoding/Decode.h"
+#include "runtime/Simulator/Machine/Decoding/OperandRules.h"
 #include "runtime/Simulator/Machine/Forms/Families.h"
 #include "runtime/Simulator/Machine/Forms/Library.h"
 #include "runtime/Simulator/Machine/Running/Barriers.h"
@@ -106,9 +107,18 @@ void bindBarrier(Binding &b) {
   size_t end = b.operandCount() - (form.reduction != BarrierForm::None ? 1 : 0);
   if (at >= end || end - at > 2)
     b.fail("expected a barrier and perhaps a count of threads");
-  b.record.op[1] = b.source(b.operand(at), ptx::Type::U32);
-  if (end - at == 2)
-    b.record.op[2] = b.source(b.operand(at + 1), ptx::Type::U32);
+  const ptx::Operand &number = b.operand(at);
+  expectAtMost(b, number, 15);
+  b.record.op[1] = b.source(number, ptx::Type::U32);
+  if (end - at == 2) {
+    const ptx::Operand &threads = b.operand(at + 1);
+    const bool none = threads.bits == 0 && !form.waits;
+    if (threads.kind == ptx::OperandKind::Integer && (threads.bits % laneCount || none))
+      b.fail(threads, format("expected a multiple of {} threads, but got '{}'", laneCount, threads.text));
+    b.record.op[2] = b.source(threads, ptx::Type::U32);
+  } else if (!form.waits) {
+    b.fail("expected a barrier and a count of threads");
+  }
   b.keep(form);
   b.record.run = runBarrier;
 }
@@ -120,6 +130,15 @@ void bindFence(Binding &b) {
 }
 
 template <Executor run> void bindTo(Binding &b) { b.record.run = run; }
+
+/// An event of a performance monitor, or several by their bits.
+void bindEvent(Binding &b) {
+  const ptx::Operand &event = b.operand(0);
+  const unsigned below = b.has("mask") ? 1u << 16 : 16;
+  if (event.kind != ptx::OperandKind::Integer || event.bits >= below)
+    b.fail(event, format("expected a number below {}, but got '{}'", below, event.text));
+  b.record.run = runNothing;
+}
 
 void bindWarpBarrier(Binding &b) {
   b.record.members = 0;
@@ -134,10 +153,10 @@ const Form forms[] = {
     {"exit", "", "", InstructionClass::Branch, bindReturn},
     {"trap", "", "", InstructionClass::Other, bindTo<runTrap>},
     {"brkpt", "", "", InstructionClass::Other, bindTo<runNothing>},
-    {"pmevent", "mask?", "*", InstructionClass::Other, bindTo<runNothing>},
+    {"pmevent", "mask?", "*", InstructionClass::Other, bindEvent},
     {"nanosleep", "u32", "s:u32", InstructionClass::Other, bindTo<runYield>},
     {"activemask", "b32", "d:b32", InstructionClass::Vote, bindTo<runActiveMask>},
-    {"bar", "warp sync", "s:b32", InstructionClass::Barrier, bindWarpBarrier},
+    {"bar", "warp sync", "s:u32", InstructionClass::Barrier, bindWarpBarrier},
     {"bar", "cta? what=sync|arrive|red op=popc|and|or? type=u32|pred?", "*", InstructionClass::Barrier, bindBarrier},
     {"barrier", "cta? what=sync|arrive|red op=popc|and|or? aligned? type=u32|pred?", "*", InstructionClass::Barrier,
      bindBarrier},
@@ -146,7 +165,6 @@ const Form forms[] = {
     {"membar", "proxy alias", "", InstructionClass::Fence, bindFence},
     {"fence", "proxy alias", "", InstructionClass::Fence, bindFence},
     {"fence", "mbarrier_init release cluster", "", InstructionClass::Fence, bindFence},
-    {"discard", "global? level=L2", "*", InstructionClass::Other, bindTo<runNothing>},
     {"griddepcontrol", "what=launch_dependents|wait", "", InstructionClass::Other, bindTo<runNothing>},
 };
 

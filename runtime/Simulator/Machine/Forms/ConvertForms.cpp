@@ -353,11 +353,11 @@ constexpr auto cls = InstructionClass::Convert;
 #define WEFT_CONVERTED "u8|u16|u32|u64|s8|s16|s32|s64|f16|bf16|f32|f64"
 
 const Form forms[] = {
-    {"cvt", "rnd=rn|rz relu? satfinite? to=f16x2|bf16x2 from=f32", "d:b32 s:f32 s:f32", cls, bindPair},
+    {"cvt", "rnd=rn|rz relu? satfinite? to=f16x2|bf16x2 from=f32", "d:to s:f32 s:f32", cls, bindPair},
     {"cvt", "rnd=rn satfinite relu? to=e4m3x2|e5m2x2 from=f32", "d:b16 s:f32 s:f32", cls, bindPair},
     {"cvt", "rnd=rn satfinite relu? to=e4m3x2|e5m2x2 from=f16x2", "d:b16 s:b32", cls, bindToFp8},
-    {"cvt", "rnd=rn relu? to=f16x2 from=e4m3x2|e5m2x2", "d:b32 s:b16", cls, bindFromFp8},
-    {"cvt", "rnd=rna|rn|rz satfinite? relu? tf32 from=f32", "d:b32 s:f32", cls, bindTF32},
+    {"cvt", "rnd=rn relu? to=f16x2 from=e4m3x2|e5m2x2", "d:to s:b16", cls, bindFromFp8},
+    {"cvt", "rnd=rna|rn|rz satfinite? relu? tf32 from=f32", "d:tf32 s:f32", cls, bindTF32},
     {"cvt", "pack sat to=u16|s16|u8|s8|u4|s4|u2|s2 s32 b32?", "*", cls, bindPack},
     {"cvt", "rnd=rni|rzi|rmi|rpi|rn|rz|rm|rp? ftz? sat? relu? satfinite? to=" WEFT_CONVERTED " from=" WEFT_CONVERTED,
      "d:to+ s:from+", cls, bindConvert},

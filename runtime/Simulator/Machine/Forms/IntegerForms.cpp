@@ -33,7 +33,7 @@ template <auto F, size_t N> void bindWide(Binding &b) {
 /// The destination and last source of mul.wide and mad.wide are twice as wide as the type says.
 template <auto F, size_t N> void bindWideOperands(Binding &b) {
   ptx::Type type = b.type();
-  ptx::Type wide = ptx::typeBits(type) == 16 ? ptx::Type::B32 : ptx::Type::B64;
+  ptx::Type wide = ptx::typeBits(type) == 16 ? ptx::Type::U32 : ptx::Type::U64;
   if (b.operandCount() != N + 1)
     b.fail("expected " + std::to_string(N + 1) + " operands");
   b.setDestination(0, b.destination(b.operand(0), wide));
@@ -223,11 +223,11 @@ const Form forms[] = {
      bindPacked<[](auto a, auto b) { return sem::min(a, b, true); }, 2>},
     {"max", "relu type=s16x2", "d:type s:type s:type", integer,
      bindPacked<[](auto a, auto b) { return sem::max(a, b, true); }, 2>},
-    {"popc", "type=b32|b64", "d:b32 s:type", integer, bindCount<popcount>},
-    {"clz", "type=b32|b64", "d:b32 s:type", integer, bindCount<leading>},
-    {"bfind", "shiftamt? type=u32|s32|u64|s64", "d:b32 s:type", integer, bindCount<highest>},
-    {"dp4a", "at=u32|s32 bt=u32|s32", "d:b32 s:b32 s:b32 s:b32", integer, bindDp},
-    {"dp2a", "half=lo|hi at=u32|s32 bt=u32|s32", "d:b32 s:b32 s:b32 s:b32", integer, bindDp},
+    {"popc", "type=b32|b64", "d:u32 s:type", integer, bindCount<popcount>},
+    {"clz", "type=b32|b64", "d:u32 s:type", integer, bindCount<leading>},
+    {"bfind", "shiftamt? type=u32|s32|u64|s64", "d:u32 s:type", integer, bindCount<highest>},
+    {"dp4a", "at=u32|s32 bt=u32|s32", "d:u32 s:u32 s:u32 s:u32", integer, bindDp},
+    {"dp2a", "half=lo|hi at=u32|s32 bt=u32|s32", "d:u32 s:u32 s:u32 s:u32", integer, bindDp},
 };
 
 } // namespace

@@ -218,7 +218,8 @@ void runFree(Warp &warp, const Record &record, uint32_t mask) {
 
 void bindLibraryCall(Binding &b) {
   const ptx::Operand *results = nullptr, *target = nullptr, *arguments = nullptr;
-  for (const ptx::Operand &operand : b.instruction.operands) {
+  for (size_t i = 0; i < b.operandCount(); ++i) {
+    const ptx::Operand &operand = b.operand(i);
     if (operand.kind == ptx::OperandKind::List)
       (target ? arguments : results) = &operand;
     else if (!target)

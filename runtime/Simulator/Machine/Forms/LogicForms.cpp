@@ -1,6 +1,7 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // Logic, shifts and bit fields (PTX ISA 9.7.8, and the bit instructions of 9.7.1).
 #include "runtime/Simulator/Machine/Decoding/Decode.h"
+#include "runtime/Simulator/Machine/Decoding/OperandRules.h"
 #include "runtime/Simulator/Machine/Forms/Arithmetic.h"
 #include "runtime/Simulator/Machine/Forms/Families.h"
 #include "runtime/Simulator/Semantics/Bits.h"
@@ -88,11 +89,11 @@ void runLop3Predicate(Warp &warp, const Record &record, uint32_t mask) {
 }
 
 void bindLop3Predicate(Binding &b) {
-  if (!b.operand(0).paired || b.operandCount() != 7 || b.operand(5).kind != ptx::OperandKind::Integer)
+  if (!b.pair() || b.operandCount() != 7 || b.operand(5).kind != ptx::OperandKind::Integer)
     b.fail("expected the operands d|p, a, b, c, a table and q");
   if (b.operand(0).kind != ptx::OperandKind::Sink)
     b.setDestination(0, b.destination(b.operand(0), ptx::Type::B32));
-  b.setDestination(4, b.predicateDestination(b.operand(1)));
+  b.setDestination(4, b.predicateDestinationOrNone(b.operand(1)));
   for (size_t i = 1; i < 4; ++i)
     b.record.op[i] = b.source(b.operand(i + 1), ptx::Type::B32);
   b.record.op[5] = b.predicate(b.operand(6));
@@ -101,7 +102,14 @@ void bindLop3Predicate(Binding &b) {
   b.record.run = runLop3Predicate;
 }
 
+/// Where a field begins and how long it is: one byte each.
+void expectField(Binding &b, size_t position) {
+  expectAtMost(b, b.operand(position), 255);
+  expectAtMost(b, b.operand(position + 1), 255);
+}
+
 void bindBfe(Binding &b) {
+  expectField(b, 2);
   constexpr auto bfe = [](auto a, uint32_t position, uint32_t length) { return sem::bfe(a, position, length); };
   switch (b.type()) {
   case ptx::Type::U32:
@@ -120,6 +128,7 @@ void bindBfe(Binding &b) {
 }
 
 void bindBfi(Binding &b) {
+  expectField(b, 3);
   constexpr auto bfi = [](auto a, auto c, uint32_t position, uint32_t length) {
     return sem::bfi(a, c, position, length);
   };
@@ -171,7 +180,7 @@ const Form forms[] = {
      bindShift<[](auto a, uint32_t by) { return sem::shl(std::make_unsigned_t<decltype(a)>(a), by); }>},
     {"shr", "type=b16|b32|b64|u16|u32|u64|s16|s32|s64", "d:type s:type s:u32", integer,
      bindShift<[](auto a, uint32_t by) { return sem::shr(a, by); }>},
-    {"shf", "direction=l|r mode=wrap|clamp type=b32", "d:type s:type s:type s:type", integer, bindFunnel},
+    {"shf", "direction=l|r mode=wrap|clamp type=b32", "d:type s:type s:type s:u32", integer, bindFunnel},
     {"bfe", "type=u32|s32|u64|s64", "d:type s:type s:u32 s:u32", integer, bindBfe},
     {"bfi", "type=b32|b64", "d:type s:type s:type s:u32 s:u32", integer, bindBfi},
     {"brev", "type=b32", "d:type s:type", integer,
@@ -182,7 +191,7 @@ const Form forms[] = {
      bindLanes<[](uint32_t m, uint32_t base, int32_t n) { return sem::fns(m, base, n); }, uint32_t, uint32_t, uint32_t,
                int32_t>},
     {"prmt", "type=b32 mode=f4e|b4e|rc8|ecl|ecr|rc16?", "d:b32 s:b32 s:b32 s:b32", integer, bindPrmt},
-    {"bmsk", "mode=clamp|wrap type=b32", "d:b32 s:b32 s:b32", integer, bindMaskOf},
+    {"bmsk", "mode=clamp|wrap type=b32", "d:b32 s:u32 s:u32", integer, bindMaskOf},
     {"szext", "mode=clamp|wrap type=u32|s32", "d:b32 s:b32 s:b32", integer, bindExtend},
 };
 

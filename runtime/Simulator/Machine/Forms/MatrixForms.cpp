@@ -2,6 +2,7 @@
 // ldmatrix, stmatrix, movmatrix, mma.sync (PTX ISA 9.7.14).
 #include "runtime/Simulator/Machine/Checks/Access.h"
 #include "runtime/Simulator/Machine/Decoding/Decode.h"
+#include "runtime/Simulator/Machine/Decoding/OperandRules.h"
 #include "runtime/Simulator/Machine/Forms/Engines/Requirements.h"
 #include "runtime/Simulator/Machine/Forms/Families.h"
 #include "runtime/Simulator/Machine/Forms/MatrixOperands.h"
@@ -102,7 +103,7 @@ void appendRegisters(Binding &b, const ptx::Operand &operand, size_t count, Type
   if (elements.size() != count)
     b.fail(operand, format("expected {} registers, but got {}", count, elements.size()));
   for (const ptx::Operand *element : elements)
-    refs.push_back(destination ? b.destination(*element, type) : b.source(*element, type));
+    refs.push_back(destination ? b.destinationElement(*element, type) : b.sourceElement(*element, type));
 }
 
 void bindProduct(Binding &b, const Product &p) {
@@ -222,6 +223,7 @@ void bindMatrixAccess(Binding &b, bool load) {
   std::string_view count = b.modifier("num");
   unsigned matrices = unsigned(count[1] - '0');
   const ptx::Operand &registers = b.operand(load ? 0 : 1), &memory = b.operand(load ? 1 : 0);
+  expectAddress(b, memory, ptx::Space::Shared);
   AddressOperand address = b.decoder.address(b.frame, memory);
   std::vector<Ref> refs;
   appendRegisters(b, registers, matrices, Type::B32, load, refs);

@@ -2,6 +2,7 @@
 // mbarrier (PTX ISA 9.7.13.15) and cp.async.mbarrier.arrive.
 #include "runtime/Simulator/Machine/Checks/Access.h"
 #include "runtime/Simulator/Machine/Decoding/Decode.h"
+#include "runtime/Simulator/Machine/Decoding/OperandRules.h"
 #include "runtime/Simulator/Machine/Forms/Families.h"
 #include "runtime/Simulator/Machine/Running/AsyncCopies.h"
 #include "runtime/Simulator/Machine/Running/BulkCopies.h"
@@ -341,7 +342,7 @@ void bindState(Binding &b, const ptx::Operand &operand) {
   if (b.modifier("space") == "shared::cluster" && operand.kind != ptx::OperandKind::Sink)
     b.fail(operand,
            format("expected '_' for the state of an arrival with '.shared::cluster', but got '{}'", operand.text));
-  b.setDestination(0, b.destination(operand, Type::B64));
+  b.setDestination(0, b.destinationOrNone(operand, Type::B64));
 }
 
 void bind(Binding &b, What what) {
@@ -359,6 +360,7 @@ void bind(Binding &b, What what) {
     b.setDestination(0, b.predicateDestination(b.operand(at++)));
   else if (what >= What::Arrive && what <= What::ArriveDropExpect && b.operand(0).kind != ptx::OperandKind::Address)
     bindState(b, b.operand(at++));
+  expectAddress(b, b.operand(at), form.space);
   AddressOperand address = b.decoder.address(b.frame, b.operand(at++));
   b.record.op[1] = address.base;
   b.record.imm = address.offset;
@@ -367,6 +369,12 @@ void bind(Binding &b, What what) {
   b.site.addressOperand = 1;
   if (at < b.operandCount())
     b.record.op[2] = b.source(b.operand(at++), what == What::TestWait ? Type::B64 : Type::U32);
+  if (b.modifier("wait") == "try_wait" && at < b.operandCount())
+    b.source(b.operand(at), Type::U32); // how long to wait, which the simulator may choose
+  if (what == What::TestParity)
+    expectAtMost(b, b.operand(2), 1);
+  if (what == What::Init && b.record.op[2] == noRef)
+    b.fail("expected a count of arrivals");
   if (waits && b.record.op[2] == noRef)
     b.fail("expected a state or a parity");
   if ((expects(what) || what == What::Complete) && b.record.op[2] == noRef)

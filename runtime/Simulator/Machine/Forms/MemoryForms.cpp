@@ -4,6 +4,7 @@
 #include "runtime/Simulator/Machine/Checks/GlobalRaces.h"
 #include "runtime/Simulator/Machine/Checks/SharedAccesses.h"
 #include "runtime/Simulator/Machine/Decoding/Decode.h"
+#include "runtime/Simulator/Machine/Decoding/OperandRules.h"
 #include "runtime/Simulator/Machine/Forms/Families.h"
 #include "runtime/Simulator/Machine/State/Lanes.h"
 #include "runtime/Support/Format.h"
@@ -282,6 +283,7 @@ Space spaceNamed(std::string_view word) {
 
 /// The address operand: op[0], and the space that the access goes to.
 Space bindAddress(Binding &b, const ptx::Operand &operand, Space named) {
+  expectAddress(b, operand, named);
   AddressOperand address = b.decoder.address(b.frame, operand);
   b.record.op[0] = address.base;
   b.record.imm = address.offset;
@@ -319,9 +321,11 @@ std::vector<Ref> accessed(Binding &b, const ptx::Operand &operand, Type type, si
     const std::array<Ref, 2> halves = b.decoder.halves(b.frame, operand, written);
     return {halves[0], halves[1]};
   }
+  if (operand.kind != ptx::OperandKind::Vector && count == 1)
+    return {written ? b.destination(operand, type, true) : b.source(operand, type, true)};
   std::vector<Ref> refs;
   for (const ptx::Operand *element : elementsOf(b, operand, count))
-    refs.push_back(written ? b.destination(*element, type, true) : b.source(*element, type, true));
+    refs.push_back(written ? b.destinationElement(*element, type, true) : b.sourceElement(*element, type, true));
   return refs;
 }
 
@@ -385,8 +389,6 @@ void bindLoad(Binding &b) {
     return pick(int16_t());
   case Type::U16:
   case Type::B16:
-  case Type::F16:
-  case Type::BF16:
     return pick(uint16_t());
   case Type::U64:
   case Type::S64:
@@ -427,18 +429,32 @@ void bindStore(Binding &b) {
   }
 }
 
-void bindNothing(Binding &b) {
+/// A hint for a cache, which has no effect here: of an address, and perhaps of how many bytes.
+void bindHint(Binding &b) {
+  expectAddress(b, b.operand(0), Space::Global);
+  b.decoder.address(b.frame, b.operand(0));
+  const bool sized = b.instruction.mnemonic == "applypriority" || b.instruction.mnemonic == "discard";
+  if (sized && (b.operand(1).kind != ptx::OperandKind::Integer || b.operand(1).bits != 128))
+    b.fail(b.operand(1), format("expected 128 bytes, but got '{}'", b.operand(1).text));
   b.record.run = [](Warp &, const Record &, uint32_t) {};
 }
 
 /// createpolicy: cache policies have no effect here.
 void bindPolicy(Binding &b) {
   b.setDestination(0, b.destination(b.operand(0), Type::B64));
+  const std::string_view kind = b.modifier("kind");
+  if (kind == "range") {
+    b.decoder.address(b.frame, b.operand(1));
+    b.source(b.operand(2), Type::U32);
+    b.source(b.operand(3), Type::U32);
+  } else if (kind.empty() || b.operandCount() > 1) {
+    b.source(b.operand(1), kind.empty() ? Type::B64 : Type::F32);
+  }
   b.record.op[1] = b.decoder.constant64(0);
   b.record.run = lanes<[](uint64_t a) { return a; }, uint64_t, uint64_t>;
 }
 
-#define WEFT_MEMORY_TYPES "type=b8|b16|b32|b64|b128|u8|u16|u32|u64|s8|s16|s32|s64|f16|bf16|f32|f64"
+#define WEFT_MEMORY_TYPES "type=b8|b16|b32|b64|b128|u8|u16|u32|u64|s8|s16|s32|s64|f32|f64"
 #define WEFT_CACHE                                                                                                     \
   "l1=L1::evict_normal|L1::evict_unchanged|L1::evict_first|L1::evict_last|L1::no_allocate? "                           \
   "l2=L2::evict_normal|L2::evict_first|L2::evict_last? hint=L2::cache_hint? prefetch=L2::64B|L2::128B|L2::256B?"
@@ -456,9 +472,10 @@ const Form forms[] = {
      " cop=wb|cg|cs|wt? " WEFT_CACHE " vec=v2|v4|v8? " WEFT_MEMORY_TYPES,
      "*", InstructionClass::GlobalStore, bindStore},
     {"prefetch", "space=global|local? level=L1|L2|L2::evict_last|L2::evict_normal", "*", InstructionClass::Other,
-     bindNothing},
-    {"prefetchu", "L1", "*", InstructionClass::Other, bindNothing},
-    {"applypriority", "global? L2::evict_normal", "*", InstructionClass::Other, bindNothing},
+     bindHint},
+    {"prefetchu", "L1", "*", InstructionClass::Other, bindHint},
+    {"discard", "global? level=L2", "*", InstructionClass::Other, bindHint},
+    {"applypriority", "global? L2::evict_normal", "*", InstructionClass::Other, bindHint},
     {"createpolicy",
      "kind=fractional|range global? first=L2::evict_last|L2::evict_first|L2::evict_normal|L2::evict_unchanged "
      "second=L2::evict_first|L2::evict_unchanged? b64",

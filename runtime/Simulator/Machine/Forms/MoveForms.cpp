@@ -119,7 +119,7 @@ void bindMove(Binding &b) {
   if (packs)
     refs.push_back(b.destination(to, type));
   for (const ptx::Operand &element : vector.elements)
-    refs.push_back(packs ? b.source(element, part) : b.destination(element, part));
+    refs.push_back(packs ? b.sourceElement(element, part) : b.destinationElement(element, part));
   if (unpacks)
     refs.push_back(b.source(from, type));
   b.record.vector = uint8_t(vector.elements.size());
@@ -155,11 +155,11 @@ void bindMoveVector(Binding &b) {
     b.fail(from, format("expected a special register of three dimensions, as '%tid', but got '{}'", from.text));
   std::vector<Ref> refs;
   for (const ptx::Operand &element : to.elements)
-    refs.push_back(b.destination(element, b.type()));
+    refs.push_back(b.destinationElement(element, b.type()));
   for (unsigned i = 1; i < 4; ++i) {
     ptx::Operand dimension = from;
     dimension.text = (*found)[i];
-    refs.push_back(b.source(dimension, b.type()));
+    refs.push_back(b.sourceElement(dimension, b.type()));
   }
   refs.push_back(b.constant32(0));
   b.setWide(std::move(refs), 4);
@@ -225,7 +225,7 @@ constexpr auto cls = InstructionClass::Move;
 #define WEFT_SPACES "space=const|global|local|shared|shared::cta|shared::cluster|param|param::entry"
 
 const Form forms[] = {
-    {"mov", "type=b8|b16|b32|b64|b128|u16|u32|u64|s16|s32|s64|f16|bf16|f32|f64|f16x2|bf16x2|pred", "*", cls, bindMove},
+    {"mov", "type=b16|b32|b64|b128|u16|u32|u64|s16|s32|s64|f32|f64|pred", "*", cls, bindMove},
     {"mov", "vec=v4 type=b16|u16|s16|b32|u32|s32", "*", cls, bindMoveVector},
     {"cvta", "to? " WEFT_SPACES " type=u64", "d:u64 s:u64", cls, bindCvta},
     {"istypep", "type=texref|samplerref|surfref", "D s:u64", cls, bindIsType},

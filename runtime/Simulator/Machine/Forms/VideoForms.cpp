@@ -76,9 +76,9 @@ template <unsigned N, sem::VideoOp op> void bindVideo(Binding &b) {
   }
   select<N>(b, b.operand(1), form.aSelect);
   select<N>(b, b.operand(2), form.bSelect);
-  b.setDestination(0, b.destination(b.operand(0), ptx::Type::B32));
+  b.setDestination(0, b.destination(b.operand(0), ptx::Type::U32));
   for (size_t i = 1; i < 4; ++i)
-    b.record.op[i] = b.source(b.operand(i), ptx::Type::B32);
+    b.record.op[i] = b.source(b.operand(i), ptx::Type::U32);
   b.keep(form);
   b.record.run = runVideo<N>;
 }
@@ -119,7 +119,7 @@ sem::VideoSecond secondOf(Binding &b, bool merges) {
 Ref negatedSource(Binding &b, ptx::Operand operand, bool &negated) {
   negated = operand.minus;
   operand.minus = false;
-  return b.source(operand, ptx::Type::B32);
+  return b.source(operand, ptx::Type::U32);
 }
 
 template <sem::VideoOp op> void bindScalarVideo(Binding &b) {
@@ -141,7 +141,7 @@ template <sem::VideoOp op> void bindScalarVideo(Binding &b) {
   // ptxas takes a fourth operand that no second operation uses, and forgets it.
   if (b.operandCount() != operands && b.operandCount() != 4)
     b.fail(format("expected {} operands, but got {}", operands, b.operandCount()));
-  b.setDestination(0, b.destination(b.operand(0), ptx::Type::B32));
+  b.setDestination(0, b.destination(b.operand(0), ptx::Type::U32));
   b.record.op[3] = b.constant32(0);
   if constexpr (mad) {
     bool minusA, minusB;
@@ -152,8 +152,11 @@ template <sem::VideoOp op> void bindScalarVideo(Binding &b) {
     if (int(form.plusOne) + int(form.negateProduct) + int(form.negateAddend) > 1)
       b.fail("expected one of '.po', a negated factor and a negated addend");
   } else {
-    for (size_t i = 1; i < operands; ++i)
-      b.record.op[i] = b.source(b.operand(i), ptx::Type::B32);
+    for (size_t i = 1; i < b.operandCount(); ++i) {
+      const Ref value = b.source(b.operand(i), ptx::Type::U32);
+      if (i < operands)
+        b.record.op[i] = value;
+    }
   }
   b.keep(form);
   b.record.run = runScalarVideo;
@@ -163,14 +166,14 @@ constexpr auto cls = InstructionClass::Integer;
 #define WEFT_TYPES "dt=u32|s32 at=u32|s32 bt=u32|s32"
 #define WEFT_VIDEO WEFT_TYPES " sat? add?"
 #define WEFT_BOTH(name, op)                                                                                            \
-  {name "2", WEFT_VIDEO, "*", cls, bindVideo<2, sem::VideoOp::op>}, {                                                  \
-    name "4", WEFT_VIDEO, "*", cls, bindVideo<4, sem::VideoOp::op>                                                     \
+  {name "2", WEFT_VIDEO, "**", cls, bindVideo<2, sem::VideoOp::op>}, {                                                 \
+    name "4", WEFT_VIDEO, "**", cls, bindVideo<4, sem::VideoOp::op>                                                    \
   }
 
 #define WEFT_SCALAR(name, op)                                                                                          \
-  {name, WEFT_TYPES " sat? second=add|min|max?", "*", cls, bindScalarVideo<sem::VideoOp::op>}
+  {name, WEFT_TYPES " sat? second=add|min|max?", "**", cls, bindScalarVideo<sem::VideoOp::op>}
 #define WEFT_SHIFT(name, op)                                                                                           \
-  {name, WEFT_TYPES " sat? mode=clamp|wrap second=add|min|max?", "*", cls, bindScalarVideo<sem::VideoOp::op>}
+  {name, WEFT_TYPES " sat? mode=clamp|wrap second=add|min|max?", "**", cls, bindScalarVideo<sem::VideoOp::op>}
 
 const Form forms[] = {
     WEFT_BOTH("vadd", Add),
@@ -179,8 +182,8 @@ const Form forms[] = {
     WEFT_BOTH("vabsdiff", AbsDiff),
     WEFT_BOTH("vmin", Min),
     WEFT_BOTH("vmax", Max),
-    {"vset2", "at=u32|s32 bt=u32|s32 cmp=eq|ne|lt|le|gt|ge add?", "*", cls, bindVideo<2, sem::VideoOp::Eq>},
-    {"vset4", "at=u32|s32 bt=u32|s32 cmp=eq|ne|lt|le|gt|ge add?", "*", cls, bindVideo<4, sem::VideoOp::Eq>},
+    {"vset2", "at=u32|s32 bt=u32|s32 cmp=eq|ne|lt|le|gt|ge add?", "**", cls, bindVideo<2, sem::VideoOp::Eq>},
+    {"vset4", "at=u32|s32 bt=u32|s32 cmp=eq|ne|lt|le|gt|ge add?", "**", cls, bindVideo<4, sem::VideoOp::Eq>},
     WEFT_SCALAR("vadd", Add),
     WEFT_SCALAR("vsub", Sub),
     WEFT_SCALAR("vabsdiff", AbsDiff),
@@ -188,8 +191,8 @@ const Form forms[] = {
     WEFT_SCALAR("vmax", Max),
     WEFT_SHIFT("vshl", Shl),
     WEFT_SHIFT("vshr", Shr),
-    {"vmad", WEFT_TYPES " po? sat? scale=shr7|shr15?", "*", cls, bindScalarVideo<sem::VideoOp::Mad>},
-    {"vset", "at=u32|s32 bt=u32|s32 cmp=eq|ne|lt|le|gt|ge second=add|min|max?", "*", cls,
+    {"vmad", WEFT_TYPES " po? sat? scale=shr7|shr15?", "**", cls, bindScalarVideo<sem::VideoOp::Mad>},
+    {"vset", "at=u32|s32 bt=u32|s32 cmp=eq|ne|lt|le|gt|ge second=add|min|max?", "**", cls,
      bindScalarVideo<sem::VideoOp::Eq>},
 };
 

@@ -115,10 +115,10 @@ void bindShuffle(Binding &b) {
                                           : sem::ShuffleMode::Index);
   size_t at = 1;
   b.setDestination(0, b.destination(b.operand(0), Type::B32));
-  if (b.operand(0).paired)
-    b.setWide({b.predicateDestination(b.operand(at++))}, 1);
+  if (b.pair())
+    b.setWide({b.predicateDestinationOrNone(b.operand(at++))}, 1);
   for (size_t i = 1; i <= 4; ++i)
-    b.record.op[i] = b.source(b.operand(at++), Type::B32);
+    b.record.op[i] = b.source(b.operand(at++), i < 4 ? Type::B32 : Type::U32);
   b.record.run = runShuffle;
 }
 
@@ -132,18 +132,18 @@ void bindVote(Binding &b) {
   const ptx::Operand &predicate = b.operand(1);
   b.record.target = predicate.negated;
   b.record.op[1] = b.predicate(predicate);
-  b.record.op[2] = b.source(b.operand(2), Type::B32);
+  b.record.op[2] = b.source(b.operand(2), Type::U32);
   b.record.run = runVote;
 }
 
 void bindMatch(Binding &b) {
   b.record.members = 2;
   size_t at = 1;
-  b.setDestination(0, b.destination(b.operand(0), Type::B32));
-  if (b.operand(0).paired)
-    b.setDestination(3, b.predicateDestination(b.operand(at++)));
+  b.setDestination(0, b.destination(b.operand(0), Type::U32));
+  if (b.pair())
+    b.setDestination(3, b.predicateDestinationOrNone(b.operand(at++)));
   b.record.op[1] = b.source(b.operand(at), b.type());
-  b.record.op[2] = b.source(b.operand(at + 1), Type::B32);
+  b.record.op[2] = b.source(b.operand(at + 1), Type::U32);
   b.record.target = b.modifier("mode") == "all";
   b.record.run = b.type() == Type::B64 ? runMatch<uint64_t> : runMatch<uint32_t>;
 }
@@ -181,11 +181,11 @@ void runElect(Warp &warp, const Record &record, uint32_t mask) {
 void bindElect(Binding &b) {
   needsHopper(b);
   b.record.members = 2;
-  b.setDestination(0, b.destination(b.operand(0), Type::B32));
-  if (!b.operand(0).paired)
+  b.setDestination(0, b.destinationOrNone(b.operand(0), Type::U32));
+  if (!b.pair())
     b.fail("expected a register and a predicate");
   b.setDestination(1, b.predicateDestination(b.operand(1)));
-  b.record.op[2] = b.source(b.operand(2), Type::B32);
+  b.record.op[2] = b.source(b.operand(2), Type::U32);
   b.record.run = runElect;
 }
 
@@ -195,7 +195,7 @@ const Form forms[] = {
     {"vote", "sync mode=all|any|uni pred", "*", InstructionClass::Vote, bindVote},
     {"vote", "sync mode=ballot b32", "*", InstructionClass::Vote, bindVote},
     {"match", "mode=any|all sync type=b32|b64", "*", InstructionClass::Vote, bindMatch},
-    {"redux", "sync op=add|min|max|and|or|xor type=u32|s32|b32", "d:b32 s:b32 s:b32", InstructionClass::Vote,
+    {"redux", "sync op=add|min|max|and|or|xor type=u32|s32|b32", "d:u32 s:u32 s:u32", InstructionClass::Vote,
      bindRedux},
 };
 

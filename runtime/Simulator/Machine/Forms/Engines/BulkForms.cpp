@@ -251,7 +251,10 @@ void runRestrictedFence(Warp &warp, const Record &record, uint32_t mask) {
   fenceProxy(warp, mask);
   runClusterFence(warp, record, mask);
 }
-void runNothing(Warp &, const Record &, uint32_t) {}
+void bindMapHint(Binding &b) {
+  b.decoder.address(b.frame, b.operand(0));
+  b.record.run = [](Warp &, const Record &, uint32_t) {};
+}
 
 /// The coordinates of [map, {x, y, ...}].
 void bindCoordinates(Binding &b, const ptx::Operand &operand, unsigned rank) {
@@ -286,8 +289,12 @@ void bindBulk(Binding &b) {
     bindCoordinates(b, global, form.rank);
   if (!loads)
     form.shared = addressOf(b, b.operand(at++), 0);
-  if (!form.rank)
-    b.record.op[3] = b.source(b.operand(at++), Type::U32);
+  if (!form.rank) {
+    const ptx::Operand &bytes = b.operand(at++);
+    if (bytes.kind == ptx::OperandKind::Integer && bytes.bits % 16)
+      b.fail(bytes, format("expected a multiple of 16 bytes, but got '{}'", bytes.text));
+    b.record.op[3] = b.source(bytes, Type::U32);
+  }
   if (loads && !form.prefetches)
     form.object = addressOf(b, b.operand(at++), 2);
   if (b.has("multicast"))
@@ -372,7 +379,7 @@ const Form forms[] = {
     {"cp", "async bulk prefetch tensor " WEFT_DIM " L2 global tile? " WEFT_HINT, "*", cls, bindBulk},
     {"cp", "async bulk commit_group", "", cls, bindCommit},
     {"cp", "async bulk wait_group read?", "*", cls, bindWait},
-    {"prefetch", "space=param|const|global? tensormap", "*", InstructionClass::Other, bindTo<runNothing>},
+    {"prefetch", "space=param|const|global? tensormap", "*", InstructionClass::Other, bindMapHint},
     {"fence", "proxy async space=global|shared::cta|shared::cluster?", "", InstructionClass::Fence, bindProxyFence},
     {"fence",
      "proxy async::generic order=acquire|release space=sync_restrict::shared::cta|sync_restrict::shared::cluster "
