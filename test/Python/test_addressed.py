@@ -112,3 +112,17 @@ def test_memory_of_launches():
     assert not report.findings and x.tolist() == [0, 0, 1, 0]
     with pytest.raises(weft.simulator.SimulatorError, match="expected 'memory' to be a list of arrays, but got 3"):
         weft.simulator.launch(ADD, "add", 1, 1, [table], memory=3)
+
+
+def test_numbers_that_are_no_addresses_cost_no_search(monkeypatch):
+    """A search goes over all objects of the process."""
+    monkeypatch.setattr(weft.runtime.addressed.gc, "get_objects", lambda: pytest.fail("searched"))
+    x = torch.tensor([-1, 5, 1 << 23, 1 << 48, -(1 << 62), (1 << 63) - 1])
+    doubled_numbers[1,](x, y := torch.zeros_like(x), N=8, count=len(x))
+    assert torch.equal(y, x * 2)
+
+
+@weft.jit
+def doubled_numbers(x, y, N: wl.constexpr, count):
+    at = wl.arange(0, N)
+    wl.store(y + at, wl.load(x + at, mask=at < count) * 2, mask=at < count)

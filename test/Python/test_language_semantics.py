@@ -92,7 +92,7 @@ def arithmetic(x, y, results, N: wl.constexpr):
 @given(data=st.data())
 def test_integer_arithmetic_wraps(name, data):
     a, b = data.draw(number_arrays(name)), data.draw(number_arrays(name))
-    results = np.empty((10, 64), name)
+    results = np.full((10, 64), 77, name)
     run(arithmetic, a, b, results, N=64)
     with np.errstate(over="ignore"):
         expected = [a + b, a - b, a * b, a & b, a | b, a ^ b, ~a, np.minimum(a, b), np.maximum(a, b), -a]

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 _WIDE = ("i64", "u64")  # as signatures spell them
-_LEAST = 1 << 24  # nothing lies below on the host: indices and sizes cost no search
+_MAPPED = range(1 << 24, 1 << 48)  # where memory of the host may lie: indices, sizes and random bits cost no search
 _MOST = 1 << 16  # entries that are looked at: larger arrays are data
 
 
@@ -85,7 +85,7 @@ def _addresses(args: Iterable[Any]) -> Iterable[int]:
         else:
             count = each.numel() if hasattr(each, "numel") else each.size
             values = each.reshape(-1).tolist() if count <= _MOST else ()
-        yield from (value for value in values if value >= _LEAST)
+        yield from (value for value in values if value in _MAPPED)
 
 
 def _ranges(addresses: set[int]) -> list[tuple[int, int]]:

@@ -199,9 +199,9 @@ void Decoder::decode(uint32_t frame, const ptx::Instruction &instruction) {
   if (forms.empty())
     fail(instruction.at, format("the instruction '{}' is not supported by the simulator", instruction.spelling()),
          StatusCode::Unsupported);
-  if (instruction.mnemonic == "call") {
-    if (!callsBuiltin(instruction))
-      return guardedCall(frame, instruction);
+  if (instruction.mnemonic == "call" && !callsBuiltin(instruction)) {
+    expectMarks(instruction, false);
+    return guardedCall(frame, instruction);
   }
   before_.clear();
   after_.clear();
