@@ -203,6 +203,10 @@ def _gives_a_mixer(q, k, v):
     return weft.softmax(q, k)
 
 
+def _gives_a_number(q, k, v):
+    return weft.maximum(3, 5)
+
+
 def _multiplies_tensors(q, k, v):
     return q @ v
 
@@ -228,6 +232,7 @@ def _asks_a_size(q, k, v):
     [
         (_tests_a_scalar, "one that the kernel computes", "weft.where(condition, a, b)"),
         (_gives_a_mixer, "to give tensors, but got 'Mixer'", "A @ v"),
+        (_gives_a_number, "to give tensors, but got 'Scalar'", "let one of its arguments be a tensor"),
         (_multiplies_tensors, "expected a mixer on the left of '@'", "weft.softmax(q, k) @ v"),
         (_indexes_a_tensor, "but got an element of one", "score_mod"),
         (_even_taps, "expected taps [K, H·D], but got [1, 1, 4, 32] of fp16", ""),

@@ -171,6 +171,13 @@ def _written(result: Tensor, graph: Graph) -> None:
         )  # fmt: skip
 
 
+#: for what a program may give in a tensor's place
+_REMEDIES = {
+    "Mixer": "apply it to values: A @ v",
+    "Scalar": "let one of its arguments be a tensor; of numbers alone, Python's own min, max and if give a number",
+}
+
+
 def _outputs(graph: Graph, given: Any) -> Any:
     """The structure of a function's result; its tensors become the program's outputs."""
 
@@ -190,9 +197,9 @@ def _outputs(graph: Graph, given: Any) -> Any:
             return Node(dict, tuple((k, walk(v, str(k))) for k, v in value.items()))
         if value is None:
             return Static(None)
-        remedy = "apply it to values: A @ v" if type(value).__name__ == "Mixer" else None
+        kind = type(value).__name__
         raise CompilationError(
-            f"expected '{graph.name}' to give tensors, but got '{type(value).__name__}'", graph.position, remedy
+            f"expected '{graph.name}' to give tensors, but got '{kind}'", graph.position, _REMEDIES.get(kind)
         )
 
     result = walk(given, "out")
