@@ -51,6 +51,17 @@ function(weft_add_library name)
   target_link_libraries(${name} PRIVATE weft_options PUBLIC ${ARG_LINK})
 endfunction()
 
+# weft_reuse_headers(NAME FROM): a target takes the precompiled header of another, which is position-independent as libraries
+# are, and serves no file compiled in another way.
+function(weft_reuse_headers name from)
+  get_target_property(type ${name} TYPE)
+  if(type STREQUAL "EXECUTABLE")
+    set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+    target_compile_options(${name} PRIVATE -fPIC)
+  endif()
+  target_precompile_headers(${name} REUSE_FROM ${from})
+endfunction()
+
 # weft_add_unit_test(NAME SOURCES ... [LINK ...]): one GoogleTest binary, registered with ctest as NAME.
 function(weft_add_unit_test name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LINK" ${ARGN})
@@ -70,7 +81,5 @@ function(weft_use_googletest name)
     target_link_libraries(WeftTestPCH PRIVATE weft_options GTest::gtest GTest::gmock)
     target_precompile_headers(WeftTestPCH PRIVATE <gmock/gmock.h> <gtest/gtest.h>)
   endif()
-  set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE OFF) # as libraries are, or the header does not fit
-  target_compile_options(${name} PRIVATE -fPIC)
-  target_precompile_headers(${name} REUSE_FROM WeftTestPCH)
+  weft_reuse_headers(${name} WeftTestPCH)
 endfunction()

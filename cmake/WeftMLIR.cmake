@@ -33,17 +33,11 @@ set_target_properties(WeftPCH PROPERTIES CXX_STANDARD ${WEFT_MLIR_CXX_STANDARD})
 target_precompile_headers(WeftPCH PRIVATE "${PROJECT_SOURCE_DIR}/cmake/Precompiled.h")
 add_dependencies(WeftPCH AttnIncGen TileIncGen TileProgramIncGen WarpIncGen)
 
-# weft_use_mlir(NAME): a target is compiled as the compiler is, with its precompiled header. That is position-independent as
-# libraries are, and serves no file compiled in another way.
+# weft_use_mlir(NAME): a target is compiled as the compiler is, with its precompiled header.
 function(weft_use_mlir name)
   target_link_libraries(${name} PRIVATE weft_mlir)
   set_target_properties(${name} PROPERTIES CXX_STANDARD ${WEFT_MLIR_CXX_STANDARD})
-  get_target_property(type ${name} TYPE)
-  if(type STREQUAL "EXECUTABLE")
-    set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
-    target_compile_options(${name} PRIVATE -fPIC)
-  endif()
-  target_precompile_headers(${name} REUSE_FROM WeftPCH)
+  weft_reuse_headers(${name} WeftPCH)
 endfunction()
 
 # weft_add_mlir_library(NAME SOURCES ... [LINK ...] [DEPENDS ...]): a room of the compiler.

@@ -20,12 +20,11 @@
 #include "dialects/Tile/IR/Schedule.h"
 #include "dialects/Tile/IR/TileOps.h"
 #include "dialects/Tile/IR/TileProgramOps.h"
+#include "dialects/Warp/Transforms/LoopCarried.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/IRMapping.h"
-#include "mlir/IR/Iterators.h"
 #include "mlir/IR/Matchers.h"
-#include "mlir/Interfaces/SideEffectInterfaces.h"
 
 using namespace mlir;
 using llvm::SmallVector;
@@ -338,13 +337,6 @@ void erasePromises(func::FuncOp function) {
   });
 }
 
-void eraseDeadOps(func::FuncOp function) {
-  function.walk<WalkOrder::PostOrder, ReverseIterator>([](Operation *op) {
-    if (isOpTriviallyDead(op))
-      op->erase();
-  });
-}
-
 /// Whether a function is a kernel with a body.
 bool isKernel(func::FuncOp function) { return !function.isExternal() && function->hasAttr(tile::kernelAttrName); }
 
@@ -381,7 +373,7 @@ struct TileToWarp : impl::TileToWarpBase<TileToWarp> {
       return failure();
     Writer(function, *plan, axes, proven, target).run();
     erasePromises(function);
-    eraseDeadOps(function);
+    warp::eraseDeadOps(function);
     sinkConversions(function);
     return success();
   }

@@ -67,10 +67,14 @@ void weft::warp::removeUnusedCarriedValues(scf::ForOp &loop) {
       loop.getRegionIterArg(index).replaceAllUsesWith(loop.getInitArgs()[index]);
     }
   }
-  smaller.walk<WalkOrder::PostOrder, ReverseIterator>([&](Operation *op) {
-    if (op != smaller && isOpTriviallyDead(op))
-      op->erase();
-  });
+  eraseDeadOps(smaller);
   loop->erase();
   loop = smaller;
+}
+
+void weft::warp::eraseDeadOps(Operation *within) {
+  within->walk<WalkOrder::PostOrder, ReverseIterator>([&](Operation *op) {
+    if (op != within && isOpTriviallyDead(op))
+      op->erase();
+  });
 }

@@ -1,5 +1,5 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
-// Loop-carried values that nothing needs any more.
+// Loop-carried values, and ops, that nothing needs any more.
 #pragma once
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -9,5 +9,8 @@ namespace weft::warp {
 /// Replaces `loop`, which is changed to the new one, by one without the carried values whose results are unused and
 /// which serve only to compute themselves and each other, and erases the ops that computed those.
 void removeUnusedCarriedValues(mlir::scf::ForOp &loop);
+
+/// Erases the ops within another that nothing uses and that have no effect, and those that only they used.
+void eraseDeadOps(mlir::Operation *within);
 
 } // namespace weft::warp

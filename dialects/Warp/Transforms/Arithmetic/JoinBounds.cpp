@@ -9,11 +9,10 @@
 // each axis. LLVM joins them where it knows that the bound is not negative, which of a parameter nobody says.
 #include "dialects/Tile/IR/TileOps.h"
 #include "dialects/Warp/IR/WarpOps.h"
+#include "dialects/Warp/Transforms/LoopCarried.h"
 #include "dialects/Warp/Transforms/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/IR/Iterators.h"
 #include "mlir/IR/Matchers.h"
-#include "mlir/Interfaces/SideEffectInterfaces.h"
 
 namespace weft::warp {
 #define GEN_PASS_DEF_WARPJOINBOUNDS
@@ -156,8 +155,5 @@ void JoinBounds::runOnOperation() {
       changed |= bool(mask);
     }
   if (changed) // the comparisons that were joined
-    getOperation().walk<WalkOrder::PostOrder, ReverseIterator>([](Operation *op) {
-      if (isOpTriviallyDead(op))
-        op->erase();
-    });
+    eraseDeadOps(getOperation());
 }

@@ -21,8 +21,6 @@
 #include "dialects/Warp/Transforms/Roles/ProducerSlice.h"
 #include "dialects/Warp/Transforms/Roles/RoleShares.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/IR/Iterators.h"
-#include "mlir/Interfaces/SideEffectInterfaces.h"
 
 namespace weft::warp {
 #define GEN_PASS_DEF_WARPSPLITROLES
@@ -55,10 +53,7 @@ static void removeUnused(func::FuncOp kernel) {
   });
   for (scf::ForOp loop : loops)
     removeUnusedCarriedValues(loop);
-  kernel.walk<WalkOrder::PostOrder, ReverseIterator>([](Operation *op) {
-    if (isOpTriviallyDead(op))
-      op->erase();
-  });
+  eraseDeadOps(kernel);
 }
 
 void SplitRoles::runOnOperation() {

@@ -1,7 +1,6 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 #include "runtime/Simulator/Machine/Decoding/OperandRules.h"
 
-#include "runtime/Simulator/Machine/Decoding/Decode.h"
 #include "runtime/Support/Format.h"
 
 #include <algorithm>
@@ -98,9 +97,8 @@ void expectDestination(const Binding &b, const ptx::Operand &operand, Type type)
     expectRegister(b, operand, type);
 }
 
-void expectAddress(const Binding &b, const ptx::Operand &operand, ptx::Space space) {
-  if (operand.kind != OperandKind::Address || operand.elements.size() != 1)
-    return; // the decoder says so
+AddressOperand addressIn(const Binding &b, const ptx::Operand &operand, ptx::Space space) {
+  const AddressOperand address = b.decoder.address(b.frame, operand);
   const ptx::Operand &base = operand.elements[0];
   if (base.kind == OperandKind::Integer && space != ptx::Space::Local)
     b.fail(base, format("expected a register or a variable as address, but got '{}', which local memory alone takes",
@@ -108,6 +106,7 @@ void expectAddress(const Binding &b, const ptx::Operand &operand, ptx::Space spa
   const bool isLong = space == ptx::Space::Global || space == ptx::Space::Generic;
   if (isLong && base.kind == OperandKind::Register && ptx::typeBits(b.decoder.registerType(b.frame, base)) == 32)
     b.fail(base, format("expected a 64-bit register as address, but '{}' has 32 bits", base.text));
+  return address;
 }
 
 static void expectMarks(const ptx::Operand &operand, OperandKind around, bool hasParts) {

@@ -3,7 +3,7 @@
 // would run what no GPU does.
 #pragma once
 
-#include "runtime/Simulator/Machine/Decoding/Table.h"
+#include "runtime/Simulator/Machine/Decoding/Decode.h"
 
 namespace weft::simulator::machine {
 
@@ -16,7 +16,7 @@ void expectAtMost(const Binding &binding, const ptx::Operand &operand, uint64_t 
 void expectDestination(const Binding &binding, const ptx::Operand &operand, ptx::Type type);
 
 /// An address in brackets: generic ones and those of global memory are of 64 bits, and a number is one in local memory only.
-void expectAddress(const Binding &binding, const ptx::Operand &operand, ptx::Space space);
+AddressOperand addressIn(const Binding &binding, const ptx::Operand &operand, ptx::Space space);
 
 /// What may stand around an operand: `!` where a predicate may be, an offset within brackets, and a part (`.b0`) or `-`
 /// only in the instructions that have them.

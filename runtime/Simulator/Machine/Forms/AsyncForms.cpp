@@ -120,9 +120,9 @@ void bindCopy(Binding &b) {
   CopyForm form;
   if (b.operandCount() < 3 || b.operandCount() > 5)
     b.fail("expected a destination, a source and a size");
-  expectAddress(b, b.operand(0), ptx::Space::Shared);
-  expectAddress(b, b.operand(1), ptx::Space::Shared); // 32 bits too
-  AddressOperand to = b.decoder.address(b.frame, b.operand(0)), from = b.decoder.address(b.frame, b.operand(1));
+  // Global memory's may be of 32 bits here, as shared memory's are.
+  const AddressOperand to = addressIn(b, b.operand(0), ptx::Space::Shared),
+                       from = addressIn(b, b.operand(1), ptx::Space::Shared);
   form.destinationOffset = to.offset;
   form.destinationWide = to.wide;
   b.record.op[0] = to.base;

@@ -102,8 +102,7 @@ AtomicForm bindPlace(Binding &b, size_t at) {
   form.returns = b.instruction.mnemonic == "atom";
   b.record.inCluster = space.empty() || space == "shared::cluster";
   form.space = space.starts_with("shared") ? Space::Shared : space == "global" ? Space::Global : Space::Generic;
-  expectAddress(b, b.operand(at), form.space);
-  AddressOperand address = b.decoder.address(b.frame, b.operand(at));
+  const AddressOperand address = addressIn(b, b.operand(at), form.space);
   b.record.op[1] = address.base;
   b.record.imm = address.offset;
   b.record.wideAddress = address.wide;

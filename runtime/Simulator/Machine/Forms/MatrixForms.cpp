@@ -223,8 +223,7 @@ void bindMatrixAccess(Binding &b, bool load) {
   std::string_view count = b.modifier("num");
   unsigned matrices = unsigned(count[1] - '0');
   const ptx::Operand &registers = b.operand(load ? 0 : 1), &memory = b.operand(load ? 1 : 0);
-  expectAddress(b, memory, ptx::Space::Shared);
-  AddressOperand address = b.decoder.address(b.frame, memory);
+  const AddressOperand address = addressIn(b, memory, ptx::Space::Shared);
   std::vector<Ref> refs;
   appendRegisters(b, registers, matrices, Type::B32, load, refs);
   b.setWide(std::move(refs), load ? matrices : 0);

@@ -360,8 +360,7 @@ void bind(Binding &b, What what) {
     b.setDestination(0, b.predicateDestination(b.operand(at++)));
   else if (what >= What::Arrive && what <= What::ArriveDropExpect && b.operand(0).kind != ptx::OperandKind::Address)
     bindState(b, b.operand(at++));
-  expectAddress(b, b.operand(at), form.space);
-  AddressOperand address = b.decoder.address(b.frame, b.operand(at++));
+  const AddressOperand address = addressIn(b, b.operand(at++), form.space);
   b.record.op[1] = address.base;
   b.record.imm = address.offset;
   b.record.wideAddress = address.wide;

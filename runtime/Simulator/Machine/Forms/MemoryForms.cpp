@@ -283,8 +283,7 @@ Space spaceNamed(std::string_view word) {
 
 /// The address operand: op[0], and the space that the access goes to.
 Space bindAddress(Binding &b, const ptx::Operand &operand, Space named) {
-  expectAddress(b, operand, named);
-  AddressOperand address = b.decoder.address(b.frame, operand);
+  const AddressOperand address = addressIn(b, operand, named);
   b.record.op[0] = address.base;
   b.record.imm = address.offset;
   b.record.wideAddress = address.wide;
@@ -431,8 +430,7 @@ void bindStore(Binding &b) {
 
 /// A hint for a cache, which has no effect here: of an address, and perhaps of how many bytes.
 void bindHint(Binding &b) {
-  expectAddress(b, b.operand(0), Space::Global);
-  b.decoder.address(b.frame, b.operand(0));
+  addressIn(b, b.operand(0), Space::Global);
   const bool sized = b.instruction.mnemonic == "applypriority" || b.instruction.mnemonic == "discard";
   if (sized && (b.operand(1).kind != ptx::OperandKind::Integer || b.operand(1).bits != 128))
     b.fail(b.operand(1), format("expected 128 bytes, but got '{}'", b.operand(1).text));

@@ -97,7 +97,7 @@ int64_t immediate(Binding &b, size_t at, int64_t low, int64_t high) {
 }
 
 /// The immediates behind scale-d: signs, then which of A and B lie along M and N.
-size_t bindImmediates(Binding &b, WgmmaForm &form, size_t at) {
+void bindImmediates(Binding &b, WgmmaForm &form, size_t at) {
   if (form.step.d != sem::AccumulatorType::S32) { // imm-scale-a, imm-scale-b
     form.negated = immediate(b, at, -1, 1) * immediate(b, at + 1, -1, 1) < 0;
     at += 2;
@@ -105,9 +105,8 @@ size_t bindImmediates(Binding &b, WgmmaForm &form, size_t at) {
   if (sem::bitsOf(form.step.a) == 16) {
     if (!form.aInRegisters)
       form.aTransposed = immediate(b, at++, 0, 1) != 0;
-    form.bTransposed = immediate(b, at++, 0, 1) != 0;
+    form.bTransposed = immediate(b, at, 0, 1) != 0;
   }
-  return at;
 }
 
 /// Whether mma.sync, or mma.sp, has the step, and wgmma has types that differ.
@@ -145,9 +144,7 @@ void bindMultiply(Binding &b) {
   b.record.op[1] = b.source(b.operand(2), Type::B64);
   b.record.target = b.operand(at).negated;
   b.record.op[2] = b.predicate(b.operand(at));
-  at = bindImmediates(b, form, at + 1);
-  if (at != b.operandCount())
-    b.fail(format("expected {} operands of '{}', but got {}", at, b.instruction.spelling(), b.operandCount()));
+  bindImmediates(b, form, at + 1);
   b.decoder.noteAccess(ptx::Space::Shared, 16);
   b.decoder.kernel().usesEngines = b.decoder.kernel().usesProducts = true;
   b.keep(form);
