@@ -105,7 +105,7 @@ def allowed(name, tokens, ids):
         (causal, 128, 75, 16),
         (windowed, 128, 330, 1),
         (documents, 128, 170, 2),
-        (causal, 96, 140, 2),
+        (causal, 120, 140, 2),
     ],
     ids=lambda each: getattr(each, "name", str(each)),
 )

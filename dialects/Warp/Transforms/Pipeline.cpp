@@ -665,8 +665,7 @@ static std::vector<Ahead> findLoops(func::FuncOp kernel, bool withBoxes) {
 /// Finds the products of a loop that may run an iteration later, and marks the tiles that they read.
 static void findLate(Ahead &ahead) {
   auto rings = llvm::map_to_vector(ahead.tiles, [](StagedTile tile) -> Value { return tile.alloc.getResult(); });
-  const bool ofBoxes = llvm::any_of(ahead.tiles, [](const StagedTile &tile) { return tile.box != nullptr; });
-  ahead.late = findLateProducts(ahead.loop, rings, ofBoxes, TargetInfo::ofOrDefault(ahead.loop));
+  ahead.late = findLateProducts(ahead.loop, rings, TargetInfo::ofOrDefault(ahead.loop));
   if (!ahead.late.hindrance.empty())
     remarks::missed(remarks::productOverlap, ahead.loop) << remark::reason(
         "the loop's second product is not run beside the next iteration's first: {0}", ahead.late.hindrance);

@@ -148,8 +148,9 @@ def cast(*operands: Any) -> tuple[Any, ...]:
 
 
 def _autocasts(kind: str) -> bool:
-    """Whether torch.autocast is on for a kind of device; some, such as "meta", have none, and raise when asked."""
-    return torch.amp.is_autocast_available(kind) and torch.is_autocast_enabled(kind)
+    """Whether torch.autocast is on for a kind of device; some, such as "meta", have none, and raise when asked. Dynamo
+    cannot trace torch.amp.is_autocast_available in every version."""
+    return kind in ("cpu", "cuda") and torch.is_autocast_enabled(kind)
 
 
 def _name(dtype: torch.dtype | torch.layout) -> str:

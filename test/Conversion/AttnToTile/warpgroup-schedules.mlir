@@ -2,16 +2,15 @@
 // RUN: sed s/TARGET/sm_90a/ %s | weft-opt --attn-number-attends --attn-differentiate --attn-choose-schedules | FileCheck %s --check-prefixes=CHECK,GROUP
 // RUN: sed s/TARGET/sm_80/ %s | weft-opt --attn-number-attends --attn-differentiate --attn-choose-schedules | FileCheck %s --check-prefixes=CHECK,WARP
 
-// Where the target has matrix instructions of warpgroups, a gradient's tile has the 64 rows of one. Its 128 columns fill the registers of dk and
-// dv at 64 channels: heads that share keys, scores that are modified, and operands that kernels compute take fewer, and so do tables with an element
-// for each pair, on every target. Of more than 128 channels dk and dv are made apart. Along a diagonal tiles stay small. In windows, whose tokens make
-// the tiles, and for f32 operands schedules are every target's.
+// Where the target has matrix instructions of warpgroups, a gradient's tile has the 64 rows of one, and at 64 channels so few columns and
+// stages that a multiprocessor holds three blocks. Tables with an element for each pair take fewer columns on every target. Of more than 128 channels
+// dk and dv are made apart. In windows, whose tokens make the tiles, and for f32 operands schedules are every target's.
 module attributes {warp.target = "TARGET"} {
   // CHECK-LABEL: func.func @full(
   // GROUP: schedule = #attn.schedule<rows = 64, columns = 128, warps = 4, stages = 2>
   // WARP: schedule = #attn.schedule<rows = 128, columns = 64, warps = 4, stages = 3>
   // CHECK-LABEL: func.func @full.backward(
-  // GROUP: scheduleKeys = #attn.schedule<rows = 64, columns = 128, warps = 4, stages = 2>, scheduleQuery = #attn.schedule<rows = 64, columns = 128, warps = 4, stages = 2>
+  // GROUP: scheduleKeys = #attn.schedule<rows = 64, columns = 64, warps = 4, stages = 2>, scheduleQuery = #attn.schedule<rows = 64, columns = 64, warps = 4, stages = 2>
   // WARP: scheduleKeys = #attn.schedule<rows = 128, columns = 64, warps = 8, stages = 3>, scheduleQuery = #attn.schedule<rows = 128, columns = 32, warps = 4, stages = 3>
   func.func @full(%q: !attn.tensor<[B, H, N, 64], f16>, %k: !attn.tensor<[B, H, N, 64], f16>, %v: !attn.tensor<[B, H, N, 64], f16>) -> !attn.tensor<[B, H, N, 64], f16> attributes {attn.program} {
     %o, %l = attn.attend %q keys(%k : !attn.tensor<[B, H, N, 64], f16>) values(%v : !attn.tensor<[B, H, N, 64], f16>)
@@ -19,7 +18,7 @@ module attributes {warp.target = "TARGET"} {
     return %o : !attn.tensor<[B, H, N, 64], f16>
   }
   // CHECK-LABEL: func.func @causal.backward(
-  // GROUP: scheduleKeys = #attn.schedule<rows = 64, columns = 64, warps = 4, stages = 3>, scheduleQuery = #attn.schedule<rows = 64, columns = 64, warps = 4, stages = 3>
+  // GROUP: scheduleKeys = #attn.schedule<rows = 64, columns = 64, warps = 4, stages = 3>, scheduleQuery = #attn.schedule<rows = 64, columns = 64, warps = 4, stages = 2>
   // WARP: scheduleKeys = #attn.schedule<rows = 64, columns = 64, warps = 4, stages = 3>, scheduleQuery = #attn.schedule<rows = 128, columns = 32, warps = 4, stages = 3>
   func.func @causal(%q: !attn.tensor<[B, H, N, 64], f16>, %k: !attn.tensor<[B, H, N, 64], f16>) -> !attn.tensor<[B, H, N, 64], f16> attributes {attn.program} {
     %o, %l = attn.attend %q keys(%k : !attn.tensor<[B, H, N, 64], f16>) values(%k : !attn.tensor<[B, H, N, 64], f16>)
@@ -30,7 +29,7 @@ module attributes {warp.target = "TARGET"} {
   // GROUP: schedule = #attn.schedule<rows = 64, columns = 128, warps = 4, stages = 2>
   // WARP: schedule = #attn.schedule<rows = 128, columns = 64, warps = 4, stages = 3>
   // CHECK-LABEL: func.func @grouped.backward(
-  // GROUP: scheduleKeys = #attn.schedule<rows = 64, columns = 64, warps = 4, stages = 3>, scheduleQuery = #attn.schedule<rows = 64, columns = 128, warps = 4, stages = 2>
+  // GROUP: scheduleKeys = #attn.schedule<rows = 64, columns = 64, warps = 4, stages = 2>, scheduleQuery = #attn.schedule<rows = 64, columns = 64, warps = 4, stages = 2>
   // WARP: scheduleKeys = #attn.schedule<rows = 128, columns = 64, warps = 8, stages = 3>, scheduleQuery = #attn.schedule<rows = 128, columns = 32, warps = 4, stages = 3>
   func.func @grouped(%q: !attn.tensor<[B, 8, N, 64], f16>, %k: !attn.tensor<[B, 2, N, 64], f16>) -> !attn.tensor<[B, 8, N, 64], f16> attributes {attn.program} {
     %o, %l = attn.attend %q keys(%k : !attn.tensor<[B, 2, N, 64], f16>) values(%k : !attn.tensor<[B, 2, N, 64], f16>)
@@ -41,7 +40,7 @@ module attributes {warp.target = "TARGET"} {
   // GROUP: schedule = #attn.schedule<rows = 64, columns = 128, warps = 4, stages = 2>
   // WARP: schedule = #attn.schedule<rows = 128, columns = 64, warps = 4, stages = 3>
   // CHECK-LABEL: func.func @modified.backward(
-  // GROUP: scheduleKeys = #attn.schedule<rows = 64, columns = 64, warps = 4, stages = 3>
+  // GROUP: scheduleKeys = #attn.schedule<rows = 64, columns = 64, warps = 4, stages = 2>
   // WARP: scheduleKeys = #attn.schedule<rows = 128, columns = 64, warps = 8, stages = 3>
   func.func @modified(%q: !attn.tensor<[B, H, N, 64], f16>, %k: !attn.tensor<[B, H, N, 64], f16>) -> !attn.tensor<[B, H, N, 64], f16> attributes {attn.program} {
     %o, %l = attn.attend %q keys(%k : !attn.tensor<[B, H, N, 64], f16>) values(%k : !attn.tensor<[B, H, N, 64], f16>)
@@ -101,7 +100,7 @@ module attributes {warp.target = "TARGET"} {
   // GROUP: schedule = #attn.schedule<rows = 128, columns = 128, warps = 8, stages = 2>
   // WARP: schedule = #attn.schedule<rows = 128, columns = 64, warps = 8, stages = 3>
   // CHECK-LABEL: func.func @fast_large.backward(
-  // GROUP: scheduleKeys = #attn.schedule<rows = 128, columns = 64, warps = 8, stages = 2>
+  // GROUP: scheduleKeys = #attn.schedule<rows = 128, columns = 64, warps = 8, stages = 3>
   // WARP: scheduleKeys = #attn.schedule<rows = 128, columns = 32, warps = 8, stages = 2>
   func.func @fast_large(%q: !attn.tensor<[B, H, N, 128], f16>, %k: !attn.tensor<[B, H, N, 128], f16>, %v: !attn.tensor<[B, H, N, 128], f16>) -> !attn.tensor<[B, H, N, 128], f16> attributes {attn.program} {
     %o, %l = attn.attend %q keys(%k : !attn.tensor<[B, H, N, 128], f16>) values(%v : !attn.tensor<[B, H, N, 128], f16>)

@@ -9,7 +9,8 @@
 // of its warps, beside its own operand. Larger heads, and f32 operands, which enter products as two parts, leave
 // registers for fewer columns. Where the target has matrix instructions of warpgroups, a gradient's tile has the 64 rows
 // of one, so that a multiprocessor holds two blocks, of which one computes while the other waits; so has forward's of small
-// heads, of which it holds three. One pass takes 128 rows where registers hold them: half as many additions in memory.
+// heads. Of small heads it holds three: two stages leave the room. One pass takes 128 rows where registers hold them: half
+// as many additions in memory.
 #include "compiler/Conversion/AttnToTile/Attention/ScheduleTable.h"
 #include "compiler/Conversion/AttnToTile/Attention/AttendBackward.h"
 #include "compiler/Conversion/AttnToTile/Kernel/ProgramKernels.h"
@@ -116,9 +117,8 @@ constexpr Row table[] = {
     {Form::Tangent, Element::Half, Channels::Narrow, 64, {64, 32, 4, 2}},
     {Form::Tangent, Element::Half, Channels::Wide, any, {64, 16, 8, 2, 128}},
 
-    {Form::Query, Element::Half, Channels::Narrow, 64, {64, 128, 4, 2}, Unit::Warpgroup, Beside::Nothing},
-    {Form::Query, Element::Half, Channels::Narrow, 64, {64, 64, 4, 3}, Unit::Warpgroup},
-    {Form::QueryAlongDiagonal, Element::Half, Channels::Narrow, 64, {64, 64, 4, 3}, Unit::Warpgroup},
+    {Form::Query, Element::Half, Channels::Narrow, 64, {64, 64, 4, 2}, Unit::Warpgroup},
+    {Form::QueryAlongDiagonal, Element::Half, Channels::Narrow, 64, {64, 64, 4, 2}, Unit::Warpgroup},
     {Form::QueryAlongDiagonal, Element::Half, Channels::Narrow, 128, {64, 32, 4, 2}, Unit::Warpgroup, Beside::Pairs},
     {Form::Query, Element::Half, Channels::Narrow, 192, {128, 64, 8, 2}, Unit::Warpgroup},
     {Form::Query, Element::Half, Channels::Narrow, any, {128, 32, 8, 2}, Unit::Warpgroup},
@@ -132,8 +132,7 @@ constexpr Row table[] = {
     {Form::QueryAlongDiagonal, Element::Half, Channels::Narrow, 128, {64, 32, 4, 2}, Unit::Warp},
     {Form::QueryAlongDiagonal, Element::Half, Channels::Narrow, 128, {64, 64, 4, 2}},
 
-    {Form::Keys, Element::Half, Channels::Narrow, 64, {64, 128, 4, 2}, Unit::Warpgroup, Beside::Nothing},
-    {Form::Keys, Element::Half, Channels::Narrow, 64, {64, 64, 4, 3}, Unit::Warpgroup},
+    {Form::Keys, Element::Half, Channels::Narrow, 64, {64, 64, 4, 2}, Unit::Warpgroup},
     {Form::Keys, Element::Half, Channels::Narrow, 128, {64, 32, 4, 2}, Unit::Warpgroup, Beside::Pairs, 64},
     {Form::Keys, Element::Half, Channels::Narrow, 128, {64, 64, 4, 2}, Unit::Warpgroup},
     {Form::KeysAlongDiagonal, Element::Half, Channels::Narrow, 64, {64, 32, 4, 2}, Unit::Warp, Beside::Pairs},
@@ -149,7 +148,7 @@ constexpr Row table[] = {
     {Form::KeysAlone, Element::Half, Channels::Narrow, 192, {128, 64, 8, 2}, Unit::Warpgroup},
     {Form::KeysAlone, Element::Half, Channels::Narrow, any, {128, 32, 8, 2}, Unit::Warpgroup},
     {Form::OnePass, Element::Half, Channels::Narrow, 96, {64, 64, 4, 2}, Unit::Warpgroup},
-    {Form::OnePass, Element::Half, Channels::Narrow, 128, {128, 64, 8, 2}, Unit::Warpgroup, Beside::Nothing},
+    {Form::OnePass, Element::Half, Channels::Narrow, 128, {128, 64, 8, 3}, Unit::Warpgroup, Beside::Nothing},
     {Form::OnePass, Element::Half, Channels::Narrow, any, {128, 32, 8, 2}},
     {Form::OnePass, Element::Half, Channels::Wide, any, {128, 32, 8, 2, 64}},
     {Form::Values, Element::Half, Channels::Narrow, any, {128, 64, 8, 2}, Unit::Warpgroup},

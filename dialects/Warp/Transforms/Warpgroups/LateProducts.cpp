@@ -91,16 +91,13 @@ static int64_t sharedBytes(func::FuncOp kernel, ArrayRef<Value> rings) {
 }
 
 /// Why a thread's registers do not allow the late products an iteration later; empty where they do.
-static StringRef whyNoRegisters(scf::ForOp loop, ArrayRef<Value> rings, bool ofBoxes, const TargetInfo &target) {
+static StringRef whyNoRegisters(scf::ForOp loop, ArrayRef<Value> rings, const TargetInfo &target) {
   const ProductRegisters registers = registersOfProducts(loop);
   const int64_t threads = threadsOf(loop);
   // An eighth is for addresses, masks and what is computed on the way.
   const int64_t most = std::min<int64_t>(target.registersPerThread, target.registersPerProcessor / threads) * 7 / 8;
   if (registers.carried + registers.fromZero + registers.operands > most)
     return "a thread's registers do not hold its sums and its operand beside the other products' sums";
-  // Beside copies by a warp of its own, and in turns, warpgroups of one block do better than two blocks would.
-  if (ofBoxes)
-    return "";
   auto twoFit = [&](int64_t count) { return 2 * threads * count <= target.registersPerProcessor; };
   const int64_t shared = sharedBytes(loop->getParentOfType<func::FuncOp>(), rings) + target.reservedSharedBytes;
   if (twoFit(registers.atOnce()) && !twoFit(registers.late()) && 2 * shared <= target.sharedBytesPerProcessor)
@@ -176,7 +173,7 @@ static bool areOverwritten(Value sums) {
   return isa<WgmmaOp>(user) || user->hasTrait<OpTrait::Elementwise>();
 }
 
-LateProducts findLateProducts(scf::ForOp loop, ArrayRef<Value> rings, bool ofBoxes, const TargetInfo &target) {
+LateProducts findLateProducts(scf::ForOp loop, ArrayRef<Value> rings, const TargetInfo &target) {
   Dependents fromProducts(loop), fromLate(loop);
   SmallVector<WgmmaOp> early, late;
   bool others = false; // products that are not followed here
@@ -218,7 +215,7 @@ LateProducts findLateProducts(scf::ForOp loop, ArrayRef<Value> rings, bool ofBox
   for (WgmmaOp product : late)
     if (!addCasts(product.getA(), loop, late, before))
       return {{}, {}, {}, "its operand is no cast of f32 of its own"};
-  if (StringRef hindrance = whyNoRegisters(loop, rings, ofBoxes, target); !hindrance.empty())
+  if (StringRef hindrance = whyNoRegisters(loop, rings, target); !hindrance.empty())
     return {{}, {}, {}, hindrance};
   SmallVector<Operation *> ordered = before.takeVector();
   llvm::sort(ordered, [](Operation *one, Operation *other) { return one->isBeforeInBlock(other); });

@@ -41,10 +41,9 @@ struct LateProducts {
   bool none() const { return products.empty(); }
 };
 
-/// Finds them. `rings`: allocations of tiles that copies fill ahead, `ofBoxes`: bulk copies, which a warp of its own makes
-/// where one block is resident. Beside the sums of the other products, registers have to hold theirs and their operands.
-LateProducts findLateProducts(mlir::scf::ForOp loop, llvm::ArrayRef<mlir::Value> rings, bool ofBoxes,
-                              const TargetInfo &target);
+/// Finds them. `rings`: allocations of tiles that copies fill ahead. Beside the sums of the other products, registers
+/// have to hold theirs and their operands.
+LateProducts findLateProducts(mlir::scf::ForOp loop, llvm::ArrayRef<mlir::Value> rings, const TargetInfo &target);
 
 /// Rewrites a loop in which iteration i copies and waits for what `late` says; what stands before `arrived` in the body,
 /// and it, waits for an iteration's tiles. Returns the loop of all iterations but the first.
