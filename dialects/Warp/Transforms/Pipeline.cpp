@@ -27,9 +27,8 @@
 // stay as they are. Only loops without loops inside are pipelined.
 //
 // The product of warpgroups that a loop adds up may go on into the next iteration (Warpgroups/LaggingProduct.h). The tiles
-// of the iteration before are free when this iteration's product has been started and that one's waited for: copies of
-// threads stand there, behind a second barrier. Bulk copies stand where they do otherwise, one iteration less ahead, into
-// tiles that were read two iterations before.
+// of the iteration before are free when this iteration's product has been started and that one's waited for: copies stand
+// there, behind a barrier. That of the tiles' arrival is left to copies of threads: bulk copies have told every thread.
 //
 // Products of warpgroups that take what is computed from an iteration's other products run an iteration later, beside the
 // next one's (Warpgroups/LateProducts.h): the tiles that they alone read are then copied with those of that iteration.
@@ -105,8 +104,6 @@ public:
     for (const StagedTile &tile : tiles)
       own.insert(tile.alloc->getResult(0));
     lagging = waitOfLaggingProduct(loop, own);
-    skipsStage = lagging && hasBoxes;
-    depth -= skipsStage ? 1 : 0;
   }
   void run();
 
@@ -160,8 +157,7 @@ private:
   const Slice &slice, &lateSlice;
   const LateProducts &late;
   int stages, depth;
-  WgmmaWaitOp lagging;     // for a product that reads its tiles into the next iteration; null where none does
-  bool skipsStage = false; // whether copies start before that iteration's product is waited for
+  WgmmaWaitOp lagging; // for a product that reads its tiles into the next iteration; null where none does
   OpBuilder b;
   Location loc;
   SmallVector<Value> rings;
@@ -409,7 +405,7 @@ SmallVector<Value> LoopPipeliner::nextPlaces(Value stage, Value freed, Value par
     next.push_back(freed);
   } else {
     next.push_back(behind(stage));
-    next.push_back(skipsStage ? behind(freed) : stage);
+    next.push_back(lagging && boxes ? behind(freed) : stage); // a warp of its own for copies need not know the other
   }
   if (boxes && countsTurns()) {
     // The highest bit of a sum that overflows after two times round.
@@ -448,8 +444,9 @@ void LoopPipeliner::waitForTiles(Value stage, Value parity) {
     AsyncWaitOp::create(b, loc, b.getI32IntegerAttr(depth - 1));
   if (boxes)
     boxes->wait(b, loc, stage, countsTurns() ? arith::ShRUIOp::create(b, loc, parity, i32(31)).getResult() : parity);
-  arrived = BarrierOp::create(b, loc);
-  if (!lagging || skipsStage)
+  if (!lagging || hasGroups)
+    arrived = BarrierOp::create(b, loc);
+  if (!lagging)
     return;
   b.setInsertionPointAfter(lagging);
   BarrierOp::create(b, loc); // behind which every warpgroup's product of the iteration before has read its tiles
@@ -466,7 +463,7 @@ void LoopPipeliner::rewriteLoop() {
   inits.append(lateAhead);
   inits.push_back(zero);
   if (!two)
-    inits.push_back(i32((skipsStage ? depth : stages - 1) * pitch));
+    inits.push_back(i32((stages - 1) * pitch));
   if (boxes)
     inits.push_back(zero);
   auto pipelined = scf::ForOp::create(b, loc, loop.getLowerBound(), loop.getUpperBound(), loop.getStep(), inits);

@@ -28,12 +28,17 @@
 // CHECK: warp.mbarrier_expect %{{.*}} {bytes = 16384 : i64}
 // CHECK: warp.barrier
 
-// An iteration waits for its phase, lets one thread start the next tiles' copies, and reads. Pointers and masks are no more.
-// CHECK: scf.for %[[I:.*]] = {{.*}} iter_args(%{{.*}} = %{{.*}}, %[[READ:.*]] = %c0_i32, %[[FREED:.*]] = %c17408_i32, %[[PARITY:.*]] = %c0_i32) -> (tensor<128x128xf32, {{.*}}>, i32, i32, i32)
+// An iteration waits for its phase and starts its product; when that of the iteration before is done, one thread lets copies
+// take the place of its tiles, two iterations ahead. Pointers and masks are no more.
+// CHECK: scf.for %[[I:.*]] = {{.*}} iter_args(%{{.*}} = %{{.*}}, %[[READ:.*]] = %c0_i32, %[[FREED:.*]] = %c34816_i32, %[[PARITY:.*]] = %c0_i32) -> (tensor<128x128xf32, {{.*}}>, i32, i32, i32)
 // CHECK-NEXT: %[[FULL:.*]] = warp.stage %[[R]][%[[READ]]] {step = 17408 : i64}
 // CHECK-NEXT: warp.mbarrier_wait %[[FULL]], %[[PARITY]]
+// CHECK-NOT: warp.barrier
+// CHECK-NOT: tile.addptr
+// CHECK: warp.wgmma
+// CHECK-NEXT: warp.wgmma_wait {pending = 1 : i32}
 // CHECK-NEXT: warp.barrier
-// CHECK-NEXT: %[[NEXT:.*]] = arith.addi %[[I]], %c32_i32
+// CHECK-NEXT: %[[NEXT:.*]] = arith.addi %[[I]], %c64_i32
 // CHECK-NEXT: %[[MORE:.*]] = arith.cmpi slt, %[[I]],
 // CHECK-NEXT: %[[ATK:.*]] = arith.addi %[[NEXT]], %[[FARK]]
 // CHECK-NEXT: %[[ACTS:.*]] = arith.andi %[[MORE]],
@@ -46,8 +51,6 @@
 // CHECK-NEXT: warp.box_copy %[[MAPB]][%{{.*}}, %[[ATK]]] to %[[TB]] on %[[TO]] :
 // CHECK: warp.box_copy %[[MAPB]][%{{.*}}, %[[ATK]]] to %[[TB]] on %[[TO]] {offset = 4096 : i64}
 // CHECK-NEXT: }
-// CHECK-NOT: tile.addptr
-// CHECK: warp.wgmma
 // CHECK: %[[LAST:.*]] = arith.cmpi eq, %[[READ]], %c34816_i32
 // CHECK: %[[TURN:.*]] = arith.extui %[[LAST]] : i1 to i32
 // CHECK-NEXT: arith.xori %[[PARITY]], %[[TURN]]

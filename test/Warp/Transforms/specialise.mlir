@@ -13,23 +13,24 @@
 // CHECK: warp.produce {
 // CHECK-NEXT: scf.if
 // CHECK: warp.mbarrier_expect
-// No barrier of the block is left in the loop. Copies wait with the parity of the iteration before; products go on into the
-// next iteration, so that warps arrive for the stage before theirs, first for the ring's last one.
-// CHECK: scf.for {{.*}} iter_args({{.*}}, %[[READ:[a-z0-9]+]] = %c0_i32, %[[FREED:[a-z0-9]+]] = %c[[#PITCH:]]_i32, %[[PARITY:[a-z0-9]+]] = %c0_i32, %[[BEFORE:[a-z0-9]+]] = %c1_i32, %[[LAST:[a-z0-9]+]] = %c{{[0-9]+}}_i32)
+// No barrier of the block is left in the loop. Products go on into the next iteration, so that warps arrive for the stage
+// before theirs, first for the ring's last one: copies wait with the parity of their own iteration.
+// CHECK: scf.for {{.*}} iter_args({{.*}}, %[[READ:[a-z0-9]+]] = %c0_i32, %[[FREED:[a-z0-9]+]] = %[[END:c[0-9]+_i32]], %[[PARITY:[a-z0-9]+]] = %c0_i32, %[[LAST:[a-z0-9]+]] = %[[BACK:c[0-9]+_i32]])
 // CHECK-NEXT: %[[FULL:.*]] = warp.stage %[[R]][%[[READ]]]
 // CHECK-NEXT: warp.mbarrier_wait %[[FULL]], %[[PARITY]] :
 // CHECK-NOT: warp.barrier
-// CHECK: warp.produce {
-// CHECK-NEXT: scf.if
-// CHECK-NEXT: %[[TO:.*]] = warp.stage %[[R]][%[[FREED]]]
-// CHECK-NEXT: warp.mbarrier_wait %[[TO]], %[[BEFORE]] {index = 1 : i64}
-// CHECK-NEXT: warp.mbarrier_expect %[[TO]]
-// CHECK: warp.box_copy
 // CHECK: warp.wgmma
 // CHECK-NEXT: warp.wgmma_wait {pending = 1 : i32}
 // CHECK-NEXT: %[[EMPTY:.*]] = warp.stage %[[R]][%[[LAST]]]
 // CHECK-NEXT: warp.mbarrier_arrive %[[EMPTY]] {index = 1 : i64, together}
-// CHECK: scf.yield %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %[[PARITY]], %[[READ]] :
+// CHECK-NOT: warp.barrier
+// CHECK: warp.produce {
+// CHECK-NEXT: scf.if
+// CHECK-NEXT: %[[TO:.*]] = warp.stage %[[R]][%[[FREED]]]
+// CHECK-NEXT: warp.mbarrier_wait %[[TO]], %[[PARITY]] {index = 1 : i64}
+// CHECK-NEXT: warp.mbarrier_expect %[[TO]]
+// CHECK: warp.box_copy
+// CHECK: scf.yield %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %[[READ]] :
 
 // In a ring of two products are waited for, and warps arrive for the stage that they have read.
 // TWO: scf.for {{.*}} iter_args({{.*}}, %[[READ:[a-z0-9]+]] = %c0_i32, %[[PARITY:[a-z0-9]+]] = %c0_i32, %[[BEFORE:[a-z0-9]+]] = %c1_i32)

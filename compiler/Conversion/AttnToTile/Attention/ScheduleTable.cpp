@@ -9,7 +9,7 @@
 // of its warps, beside its own operand. Larger heads, and f32 operands, which enter products as two parts, leave
 // registers for fewer columns. Where the target has matrix instructions of warpgroups, a gradient's tile has the 64 rows
 // of one, so that a multiprocessor holds two blocks, of which one computes while the other waits; so has forward's of small
-// heads. Of small heads it holds three: two stages leave the room. One pass takes 128 rows where registers hold them: half
+// heads, and two in a block of heads of up to 96. Of small heads it holds three: two stages leave the room. One pass takes 128 rows where registers hold them: half
 // as many additions in memory.
 #include "compiler/Conversion/AttnToTile/Attention/ScheduleTable.h"
 #include "compiler/Conversion/AttnToTile/Attention/AttendBackward.h"
@@ -102,6 +102,7 @@ constexpr int64_t any = std::numeric_limits<int64_t>::max();
 // more.
 constexpr Row table[] = {
     {Form::Forward, Element::Half, Channels::Narrow, 64, {64, 128, 4, 2}, Unit::Warpgroup},
+    {Form::Forward, Element::Half, Channels::Narrow, 96, {128, 64, 8, 3}, Unit::Warpgroup},
     {Form::Forward, Element::Half, Channels::Narrow, 128, {128, 128, 8, 2}, Unit::Warpgroup, Beside::Nothing},
     {Form::Forward, Element::Half, Channels::Narrow, any, {128, 64, 8, 2}, Unit::Warpgroup, Beside::Nothing},
     {Form::Forward, Element::Half, Channels::Narrow, 64, {64, 64, 4, 2}, Unit::Warp, Beside::Pairs},

@@ -8,6 +8,14 @@ namespace weft::warp {
 static constexpr StringLiteral notOneLoop = "its waits do not stand in one loop behind its first copies";
 static constexpr StringLiteral notOneBranch = "its copies do not stand in one branch of an iteration";
 
+/// The barrier behind the wait for the product of the iteration before, where that goes on into the next one.
+static BarrierOp behindProductBefore(scf::ForOp loop) {
+  for (auto wait : loop.getBody()->getOps<WgmmaWaitOp>())
+    if (wait.getValues().empty())
+      return dyn_cast<BarrierOp>(wait->getNextNode());
+  return {};
+}
+
 /// Finds the waits and the loop of one of them.
 static StringRef findWaits(CopyLoop &found) {
   SmallVector<MbarrierWaitOp> waits;
@@ -31,6 +39,8 @@ static StringRef findWaits(CopyLoop &found) {
     if (wait != found.wait && wait->isBeforeInBlock(found.loop))
       found.waitOfFirst = wait;
     auto barrier = dyn_cast_or_null<BarrierOp>(wait->getNextNode());
+    if (!barrier && wait == found.wait)
+      barrier = behindProductBefore(found.loop);
     if (!barrier)
       return notOneBranch;
     found.read.push_back(barrier);

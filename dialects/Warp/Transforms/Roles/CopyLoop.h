@@ -36,13 +36,13 @@ struct CopyLoop {
   llvm::SmallVector<StageOp> stages;        // of the barriers
   MbarrierWaitOp wait, waitOfFirst;         // of the loop, and of an iteration before it
   BarrierOp begun;                          // behind the first copies
-  llvm::SmallVector<BarrierOp> read;        // behind waits: tiles have been read
+  llvm::SmallVector<BarrierOp> read;        // behind waits, or that for the product before: tiles have been read
   llvm::SmallVector<mlir::scf::IfOp> first; // the copies before the loop
   mlir::scf::IfOp copies;                   // and in it
   mlir::Operation *lastRead = nullptr;
-  /// Whether products go on into the next iteration: a wait in an iteration, `lastRead`, is for those before it.
+  /// Whether products go on into the next iteration: a wait in an iteration, `lastRead`, is for those of the one before.
   bool lags = false;
-  /// Whether that wait is for the products of the iteration before; else one more may be under way there.
+  /// Whether an iteration before the loop has started the first of them.
   bool late() { return waitOfFirst != nullptr; }
   bool readTogether = true; // by products of warpgroups alone
 

@@ -19,9 +19,9 @@
 // says so for itself, at a second barrier of the stage, and the others need not wait for it. Iteration i copies into
 // the tiles that iteration i-1 read, so the producer waits for the phase that the full barrier ended then: with the
 // parity of the iteration before, and that of a phase before the first in the first. Where products go on into the next
-// iteration (LaggingProduct.h), warps arrive an iteration later for the stage before theirs, in the first one for the
-// ring's last stage: so its phases run ahead by one, as the parity of the iteration before does at that stage. Where they
-// are waited for there (LateProducts.h), warps arrive behind that wait, and the loop's first iteration is the second one.
+// iteration (LaggingProduct.h), warps arrive there, behind the wait for them, for the stage before theirs, in the first one
+// for the ring's last stage: so its phases run ahead by one, and the producer waits with the parity of its own iteration.
+// Where an iteration before the loop started them (LateProducts.h), the loop's first iteration is the second one.
 //
 // The kernel stays one program here; warp-split-roles makes two of it. What pays is decided from the target's numbers
 // (RoleShares.h).
@@ -115,25 +115,28 @@ static void specialise(CopyLoop &found, int64_t warps) {
   auto stageAt = [&](Value index) -> Value {
     return StageOp::create(b, loc, barrier.getResult().getType(), barrier.getRing(), index, barrier.getStep());
   };
-  // An iteration before the loop reads the ring's first stage.
-  Value firstParity = found.late() ? found.waitOfFirst.getParity() : i32(1);
-  unsigned parity = carryBefore(found, [&] { return found.wait.getParity(); }, firstParity), before = 0;
-  if (found.lags && !found.late()) {
-    b.setInsertionPoint(found.loop);
+  const bool arrivesBehind = found.lags && !found.late();
+  unsigned before = 0; // of what the loop carries: the iteration before's parity, or its stage
+  if (arrivesBehind) {
     Value last = i32((found.ring().getStages() - 1) * barrier.getStep());
     before = carryBefore(found, [&] { return found.stage(); }, last);
+  } else {
+    // An iteration before the loop reads the ring's first stage.
+    Value first = found.late() ? found.waitOfFirst.getParity() : i32(1);
+    before = carryBefore(found, [&] { return found.wait.getParity(); }, first);
   }
   produce(found.copies);
   Value freed;
   found.copies.walk([&](MbarrierExpectOp expect) { freed = expect.getBarrier().getDefiningOp<StageOp>().getIndex(); });
   b.setInsertionPointToStart(found.copies.thenBlock());
-  MbarrierWaitOp::create(b, loc, stageAt(freed), found.loop.getRegionIterArg(parity), /*index=*/1);
+  Value ofBefore = found.loop.getRegionIterArg(before);
+  MbarrierWaitOp::create(b, loc, stageAt(freed), arrivesBehind ? found.wait.getParity() : ofBefore, /*index=*/1);
 
   b.setInsertionPointAfter(found.lastRead);
   // The next copies go where the iteration before has read.
-  Value read = found.late() ? madeHere(freed, found.loop, b)
-               : found.lags ? Value(found.loop.getRegionIterArg(before))
-                            : found.stage();
+  Value read = found.late()     ? madeHere(freed, found.loop, b)
+               : arrivesBehind ? ofBefore
+                               : found.stage();
   MbarrierArriveOp::create(b, loc, stageAt(read), /*index=*/1, found.readTogether);
   for (BarrierOp barrier : found.read)
     barrier.erase();
