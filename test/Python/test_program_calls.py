@@ -13,6 +13,7 @@ import weft
 from weft.compiler.targets import target_of
 from weft.programs import compiled, running
 from weft.runtime.devices import device_for
+from weft.runtime.first_order import beside
 from weft.testing import mixers
 from weft.testing.accuracy import hold
 from weft.testing.attention import Domain, attention
@@ -108,6 +109,12 @@ def test_gradcheck(draw):
     q, k, v = (draw(1, 2, 6, 16, dtype=torch.float32).requires_grad_() for _ in range(3))
     # kernels compute in float32: steps and tolerances are those of its accuracy
     assert torch.autograd.gradcheck(causal, (q, k, v), eps=1e-2, atol=2e-3, rtol=2e-3)
+
+
+def test_gradients_lie_where_their_inputs_do():
+    """A program takes tensors of the host beside a GPU's, and all its results lie on the GPU."""
+    found, none = beside([torch.ones(3), None], [torch.empty(3, device="meta"), torch.ones(2)])
+    assert found.device.type == "meta" and none is None
 
 
 def test_forward_and_backward_by_hand(draw):

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from ..runtime.first_order import first_order
+from ..runtime.first_order import beside, first_order
 from ..runtime.transforms import of_gradients
 from .compiled import Compiled
 from .running import Saved, backward, run
@@ -35,7 +35,8 @@ class _Program(torch.autograd.Function):
 
         def compute() -> list[Any]:
             found = backward(saved, gradients)
-            return [found.get(name) if wants else None for name, wants in zip(names, wanted, strict=True)]
+            mine = [found.get(name) if wants else None for name, wants in zip(names, wanted, strict=True)]
+            return beside(mine, saved.inputs)
 
         def further(known: Sequence[Any], given: Sequence[Any]) -> list[Any]:
             from . import recorded

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from weft.runtime.compiling import compiling
-from weft.runtime.first_order import Further, first_order
+from weft.runtime.first_order import Further, beside, first_order
 from weft.runtime.operators import Operators, Plans, operators
 from weft.runtime.plain import refuse, seen_by_torch
 from weft.runtime.plans import saved_outputs
@@ -50,7 +50,7 @@ class _FromLibrary(torch.autograd.Function):
             ]
             found = ctx.program.queue([*saved, *given])
             numbered = dict(zip(ctx.program.gradients_of, found, strict=True))
-            return [numbered.get(number) for number in range(ctx.inputs)]
+            return beside([numbered.get(number) for number in range(ctx.inputs)], saved[: ctx.inputs])
 
         return (None, None, None, *first_order(name, compute, [*saved, *gradients], ctx.further))
 

@@ -113,7 +113,7 @@ def drawn_weights(
         for name, size in (("conv1.bias", 1.0), ("linear1.bias", 8.0)):
             if name in made:
                 signs = torch.tensor([1.0, -1.0]).repeat(len(made[name]))[: len(made[name])]
-                made[name] = (size * signs).to(made[name].dtype)
+                made[name] = (size * signs).to(made[name])
     return made
 
 

@@ -134,9 +134,7 @@ static void specialise(CopyLoop &found, int64_t warps) {
 
   b.setInsertionPointAfter(found.lastRead);
   // The next copies go where the iteration before has read.
-  Value read = found.late()     ? madeHere(freed, found.loop, b)
-               : arrivesBehind ? ofBefore
-                               : found.stage();
+  Value read = found.late() ? madeHere(freed, found.loop, b) : arrivesBehind ? ofBefore : found.stage();
   MbarrierArriveOp::create(b, loc, stageAt(read), /*index=*/1, found.readTogether);
   for (BarrierOp barrier : found.read)
     barrier.erase();
