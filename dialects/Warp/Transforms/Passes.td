@@ -353,6 +353,7 @@ def WarpPipeline : Pass<"warp-pipeline", "::mlir::func::FuncOp"> {
     In loops without loops inside, every tile that an asynchronous copy fills and the same iteration reads becomes a
     ring of as many tiles as the kernel's `tile.schedule` has stages, filled one iteration less ahead. An iteration
     waits for its group, passes one barrier, starts the copies that take the place of the tiles just read, and computes.
+    A product of warpgroups that a loop adds up goes on into the next iteration: copies then stand behind the wait for it.
     Copies past the loop's end are masked off; of a loop that carries `tile.few_iterations`, a branch leaves them out with their addresses, unless
     the loop carries these. With `boxes`, as by default, tiles that are boxes of a tensor of the kernel's arguments are copied by one
     thread (`warp.box_copy`), and waited for at a barrier of their stage (`warp.mbarrier_wait`), on targets that copy boxes. Where a block of the target has no

@@ -45,8 +45,8 @@ def second_order(name: str) -> str:
 
 
 def beside(gradients: Sequence[Any], inputs: Sequence[Any]) -> list[Any]:
-    """Gradients of inputs, None of some, each on its input's device, as torch wants them: a program takes tensors of the
-    host beside a GPU's, where all its results lie."""
+    """Gradients of inputs, None of some, each on its input's device, as torch wants them: a program takes tensors of
+    the host beside a GPU's, where all its results lie."""
     made = zip(gradients, inputs, strict=True)
     return [None if gradient is None else gradient.to(of.device) for gradient, of in made]
 
