@@ -167,6 +167,93 @@ module attributes {warp.target = "sm_90a"} {
 #r1 = #warp.layout<[64], register = [[16], [32]], lane = [[0], [0], [0], [1], [2]], warp = [[4], [8]]>
 #c1 = #warp.layout<[64], register = [[1], [2], [4]], lane = [[8], [16], [32], [0], [0]], warp = [[0], [0]]>
 
+#half = #warp.layout<[512, 64], offset = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [0, 32], [1, 0], [2, 0], [4, 0], [8, 0], [16, 0], [32, 0], [64, 0], [128, 0], [256, 0]]>
+#quarter = #warp.layout<[256, 64], offset = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [0, 32], [1, 0], [2, 0], [4, 0], [8, 0], [16, 0], [32, 0], [64, 0], [128, 0]]>
+#eighth = #warp.layout<[64, 64], offset = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [0, 32], [1, 0], [2, 0], [4, 0], [8, 0], [16, 0], [32, 0]]>
+module attributes {warp.target = "sm_90a"} {
+// Two blocks share a multiprocessor, and would not with the tile: what a loop adds is worth one of them.
+// CHECK-LABEL: func.func @worth_a_block
+// CHECK: warp.alloc : <64x64xf32
+// CHECK-NEXT: scf.for
+// CHECK: warp.box_store %{{.*}} {combine = #tile<atomic fadd>}
+// CHECK-NOT: tile.atomic_rmw
+  func.func @worth_a_block(%p: !tile.ptr<f32> {tile.divisibility = 16 : i32}, %n: i32, %x: tensor<64x64xf32, #l>)
+      attributes {tile.schedule = #tile.schedule<warps = 4, stages = 2>} {
+    %c64 = arith.constant 64 : i32
+    %rows = tile.make_range {start = 0 : i32, end = 64 : i32} : tensor<64xi32, #r1>
+    %columns = tile.make_range {start = 0 : i32, end = 64 : i32} : tensor<64xi32, #c1>
+    %column = tile.expand_dims %columns {axis = 0 : i32} : tensor<64xi32, #c1> -> tensor<1x64xi32, #c>
+    %c0 = arith.constant 0 : i32
+    %half = warp.alloc : !warp.shared<512x64xf16, #half>
+    %quarter = warp.alloc : !warp.shared<256x64xf16, #quarter>
+    %eighth = warp.alloc : !warp.shared<64x64xf16, #eighth>
+    scf.for %i = %c0 to %n step %c64 : i32 {
+      %first = tile.splat %i : i32 -> tensor<64xi32, #r1>
+      %row1 = arith.addi %first, %rows : tensor<64xi32, #r1>
+      %row = tile.expand_dims %row1 {axis = 1 : i32} : tensor<64xi32, #r1> -> tensor<64x1xi32, #r>
+      %end = tile.splat %n : i32 -> tensor<64x1xi32, #r>
+      %inside = arith.cmpi slt, %row, %end : tensor<64x1xi32, #r>
+      %mask = tile.broadcast %inside : tensor<64x1xi1, #r> -> tensor<64x64xi1, #l>
+      %stride = tile.splat %c64 : i32 -> tensor<64x1xi32, #r>
+      %far = arith.muli %row, %stride : tensor<64x1xi32, #r>
+      %far2 = tile.broadcast %far : tensor<64x1xi32, #r> -> tensor<64x64xi32, #l>
+      %near = tile.broadcast %column : tensor<1x64xi32, #c> -> tensor<64x64xi32, #l>
+      %offset = arith.addi %far2, %near : tensor<64x64xi32, #l>
+      %base = tile.splat %p : !tile.ptr<f32> -> tensor<64x64x!tile.ptr<f32>, #l>
+      %to = tile.addptr %base, %offset : tensor<64x64x!tile.ptr<f32>, #l>, tensor<64x64xi32, #l>
+      %old = tile.atomic_rmw fadd %to, %x, %mask {order = #tile<order relaxed>} : (tensor<64x64x!tile.ptr<f32>, #l>, tensor<64x64xf32, #l>, tensor<64x64xi1, #l>) -> tensor<64x64xf32, #l>
+    }
+    warp.dealloc %half : !warp.shared<512x64xf16, #half>
+    warp.dealloc %quarter : !warp.shared<256x64xf16, #quarter>
+    warp.dealloc %eighth : !warp.shared<64x64xf16, #eighth>
+    return
+  }
+
+// What a block adds once is not.
+// CHECK-LABEL: func.func @added_once
+// CHECK-NOT: warp.box_store
+// CHECK: tile.atomic_rmw
+  func.func @added_once(%p: !tile.ptr<f32> {tile.divisibility = 16 : i32}, %n: i32, %x: tensor<64x64xf32, #l>)
+      attributes {tile.schedule = #tile.schedule<warps = 4, stages = 2>} {
+    %c64 = arith.constant 64 : i32
+    %rows = tile.make_range {start = 0 : i32, end = 64 : i32} : tensor<64xi32, #r1>
+    %columns = tile.make_range {start = 0 : i32, end = 64 : i32} : tensor<64xi32, #c1>
+    %column = tile.expand_dims %columns {axis = 0 : i32} : tensor<64xi32, #c1> -> tensor<1x64xi32, #c>
+    %c0 = arith.constant 0 : i32
+    %half = warp.alloc : !warp.shared<512x64xf16, #half>
+    %quarter = warp.alloc : !warp.shared<256x64xf16, #quarter>
+    %eighth = warp.alloc : !warp.shared<64x64xf16, #eighth>
+    %i = tile.program_id x : i32
+    %first = tile.splat %i : i32 -> tensor<64xi32, #r1>
+    %row1 = arith.addi %first, %rows : tensor<64xi32, #r1>
+    %row = tile.expand_dims %row1 {axis = 1 : i32} : tensor<64xi32, #r1> -> tensor<64x1xi32, #r>
+    %end = tile.splat %n : i32 -> tensor<64x1xi32, #r>
+    %inside = arith.cmpi slt, %row, %end : tensor<64x1xi32, #r>
+    %mask = tile.broadcast %inside : tensor<64x1xi1, #r> -> tensor<64x64xi1, #l>
+    %stride = tile.splat %c64 : i32 -> tensor<64x1xi32, #r>
+    %far = arith.muli %row, %stride : tensor<64x1xi32, #r>
+    %far2 = tile.broadcast %far : tensor<64x1xi32, #r> -> tensor<64x64xi32, #l>
+    %near = tile.broadcast %column : tensor<1x64xi32, #c> -> tensor<64x64xi32, #l>
+    %offset = arith.addi %far2, %near : tensor<64x64xi32, #l>
+    %base = tile.splat %p : !tile.ptr<f32> -> tensor<64x64x!tile.ptr<f32>, #l>
+    %to = tile.addptr %base, %offset : tensor<64x64x!tile.ptr<f32>, #l>, tensor<64x64xi32, #l>
+    %old = tile.atomic_rmw fadd %to, %x, %mask {order = #tile<order relaxed>} : (tensor<64x64x!tile.ptr<f32>, #l>, tensor<64x64xf32, #l>, tensor<64x64xi1, #l>) -> tensor<64x64xf32, #l>
+    warp.dealloc %half : !warp.shared<512x64xf16, #half>
+    warp.dealloc %quarter : !warp.shared<256x64xf16, #quarter>
+    warp.dealloc %eighth : !warp.shared<64x64xf16, #eighth>
+    return
+  }
+}
+
+// -----
+
+#acc = #warp.layout<[64, 64], register = [[0, 1], [8, 0], [0, 8], [0, 16], [0, 32]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], warp = [[16, 0], [32, 0]]>
+#l = #warp.layout<[64, 64], register = [[0, 1], [0, 2], [0, 4], [16, 0], [32, 0]], lane = [[0, 8], [0, 16], [0, 32], [1, 0], [2, 0]], warp = [[4, 0], [8, 0]]>
+#r = #warp.layout<[64, 1], register = [[16, 0], [32, 0]], lane = [[0, 0], [0, 0], [0, 0], [1, 0], [2, 0]], warp = [[4, 0], [8, 0]]>
+#c = #warp.layout<[1, 64], register = [[0, 1], [0, 2], [0, 4]], lane = [[0, 8], [0, 16], [0, 32], [0, 0], [0, 0]], warp = [[0, 0], [0, 0]]>
+#r1 = #warp.layout<[64], register = [[16], [32]], lane = [[0], [0], [0], [1], [2]], warp = [[4], [8]]>
+#c1 = #warp.layout<[64], register = [[1], [2], [4]], lane = [[8], [16], [32], [0], [0]], warp = [[0], [0]]>
+
 // Where shared memory has no room for the tile around the loop, it is waited for at the iteration's end, and what lives behind takes its place.
 // CHECK-LABEL: func.func @full
 // CHECK: scf.for

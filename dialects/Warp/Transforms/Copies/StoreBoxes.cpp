@@ -222,14 +222,10 @@ static void erase(Life life) {
   life.alloc.erase();
 }
 
-/// Gives a result's tile a life in which shared memory holds it, with as many blocks on a multiprocessor as without:
-/// around the loop where it is stored, or to its block's end. Sums that a loop adds in memory are worth a block: of an
-/// H100's time, additions of threads took three to four times as long as bulk copies' with half the blocks.
-static std::optional<Life> findLife(const Result &result, SharedType type, const TargetInfo &target) {
-  Operation *op = result.op;
+/// Gives a tile a life in which a kernel's shared memory is `most` bytes: around the loop where `op` stores it, or to the
+/// end of its block.
+static std::optional<Life> findLife(Operation *op, SharedType type, int64_t most, const TargetInfo &target) {
   auto kernel = op->getParentOfType<func::FuncOp>();
-  const bool worthBlock = result.combine && op->getParentOfType<LoopLikeOpInterface>();
-  int64_t most = worthBlock ? target.sharedBytesPerBlock : mostSharedBytes(kernel, leastSharedBytes(kernel), target);
   // Its place begins where patterns of lines do, which costs this at the most.
   auto fits = [&] { return leastSharedBytes(kernel) + target.warpgroups.tileAlignment <= most; };
   if (auto loop = dyn_cast<scf::ForOp>(op->getParentOp())) {
@@ -243,6 +239,17 @@ static std::optional<Life> findLife(const Result &result, SharedType type, const
     return here;
   erase(here);
   return std::nullopt;
+}
+
+/// The life of a result's tile: with as many blocks on a multiprocessor as without it. Sums that a loop adds in memory are
+/// worth a block: on an H100 additions of threads took three times as long as all of a kernel with bulk copies'.
+static std::optional<Life> findLife(const Result &result, SharedType type, const TargetInfo &target) {
+  auto kernel = result.op->getParentOfType<func::FuncOp>();
+  int64_t most = mostSharedBytes(kernel, leastSharedBytes(kernel), target);
+  std::optional<Life> life = findLife(result.op, type, most, target);
+  if (!life && result.combine && result.op->getParentOfType<LoopLikeOpInterface>())
+    return findLife(result.op, type, target.sharedBytesPerBlock, target);
+  return life;
 }
 
 // --- the code ---
