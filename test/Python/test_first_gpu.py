@@ -96,7 +96,9 @@ def test_the_whole_on_the_stand_in(stand_in, tmp_path):
         assert len(ours) == timed and all(row["state"] == "done" for row in ours), ours
         assert all(row["ms"] > 0 and row["TFLOP/s"] > 0 and row["runs"] == 2 for row in ours)
         assert all(row["state"] != "failed" for row in rows[section].values())
-    peers = {name[-1]: row for name, row in rows["attention"].items() if name[-1] != "Weft"}
+    one_pass = {name[0]: row["state"] for name, row in rows["attention"].items() if name[-1] == "Weft, one pass"}
+    assert one_pass == {"forward": "left out", "backward": "done"}
+    peers = {name[-1]: row for name, row in rows["attention"].items() if not name[-1].startswith("Weft")}
     assert len(peers) == 7 and all(row["state"] == "left out" and row["reason"] for row in peers.values())
 
     text = Text((tmp_path / "report.html").read_text())

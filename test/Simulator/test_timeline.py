@@ -73,6 +73,11 @@ def test_timeline_of_a_launch(tmp_path):
     assert blocks == {f"copy, block {each + 108 * turn}" for turn in range(3) for each in range(8)}
     assert max(event["ts"] + event["dur"] for event in events) == pytest.approx(expected * 1e6)
 
+    assert figures.added == 0
+    adding = COPY.replace("st.global.f32 [%a5]", "red.global.add.f32 [%a5]")
+    added = weft.simulator.launch(adding, "copy", 300, 128, [x, np.zeros_like(x)]).figures()
+    assert (added.sectors, added.added) == (figures.sectors, x.nbytes / 32)
+
     few = weft.simulator.launch(COPY, "copy", 300, 128, [x, y], sample=30)
     assert few.figures() == figures, "counts of the whole grid, from some of its blocks"
 

@@ -47,9 +47,25 @@ class Shape:
         return before * (before + 1) // 2 + (self.length - before) * before
 
 
+def _pattern(shape: Shape) -> Any:
+    return {"full": None, "causal": patterns.causal(), "window": patterns.window(shape.window, 0)}[shape.pairs]
+
+
 def _weft(shape: Shape) -> Call:
-    pattern = {"full": None, "causal": patterns.causal(), "window": patterns.window(shape.window, 0)}[shape.pairs]
+    pattern = _pattern(shape)
     return lambda q, k, v: attention.attend(q, k, v, pattern)
+
+
+def _one_pass(shape: Shape) -> Call:
+    """Weft's, where sums may be added in any order: its backward in one pass, if heads have at most 128 channels."""
+    pattern = _pattern(shape)
+
+    def call(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+        if not torch.is_grad_enabled():
+            raise LeftOut("its forward is that of two passes")
+        return attention.attend(q, k, v, pattern, deterministic=False)
+
+    return call
 
 
 def _sdpa(backend: str, shape: Shape) -> Call:
@@ -199,6 +215,7 @@ def _need_cuda() -> None:
 #: by name, what makes the call for a shape; LeftOut where there is none
 PEERS: dict[str, Callable[[Shape], Call]] = {
     "Weft": _weft,
+    "Weft, one pass": _one_pass,
     "SDPA, cuDNN": functools.partial(_sdpa, "CUDNN_ATTENTION"),
     "SDPA, flash": functools.partial(_sdpa, "FLASH_ATTENTION"),
     "FlexAttention": _flex,

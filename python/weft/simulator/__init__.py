@@ -39,6 +39,9 @@ __all__ = [
 ]
 
 
+_ADDITIONS = ("red.", "atom.", "cp.reduce.")
+
+
 @dataclasses.dataclass(frozen=True)
 class Finding:
     """One thing wrong with a program, at one place; ``count`` says how often it was seen there."""
@@ -123,6 +126,7 @@ class Report:
             bytes=facts.tensor_bytes,
             shared_wavefronts=total.shared_wavefronts * times,
             barriers=(self.counters["barriers"] + self._waits_of_one_warp()) * times,
+            added=sum(x.global_sectors_written for x in self.profile if x.text.startswith(_ADDITIONS)) * times,
         )
         return dataclasses.replace(found, **known)
 

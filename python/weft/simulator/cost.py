@@ -15,6 +15,7 @@ from weft.targets import Gpu, Target, gpu_named, target_named, targets
 
 _LATENCY_CYCLES = 500  # of a load from device memory; A100: microbenchmarks give 470 to 570
 LAUNCH_SECONDS = 2.5e-6
+_ADDITION = 3.6  # reads of a sector that keep the L2 cache as busy as an atomic change of it: docs/Benchmarks.md, H100
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,8 @@ class Figures:
     shared_wavefronts: float
     barriers: float
     """waits of a warp at a barrier, in blocks of one warp at one of its lanes"""
+    added: float = 0.0
+    """of the sectors, those that atomics and bulk reductions change"""
     loop: Mapping[str, Any] | None = None
     """of its main loop what weft.cycles.judge knows; None where the loop model was not asked"""
 
@@ -147,7 +150,7 @@ def _resources(figures: Figures, gpu: Gpu) -> dict[str, float]:
         "instructions": (figures.warp_instructions + spills) / (gpu.schedulers * cycles),
         "special functions": figures.special * target.warp_size / (target.special_lanes * gpu.multiprocessors * cycles),
         "shared memory": (figures.shared_wavefronts + spills) / (gpu.multiprocessors * cycles),
-        "L2 cache": 32 * figures.sectors / (gpu.l2_bytes_per_clock * cycles),
+        "L2 cache": 32 * (figures.sectors + (_ADDITION - 1) * figures.added) / (gpu.l2_bytes_per_clock * cycles),
         "device memory": figures.bytes / (gpu.memory_bandwidth * 1e9),
     }
     macs = sum(2 * count / (gpu.matrix.get(kind, gpu.matrix["f16"]) * 1e9) for kind, count in figures.mma_macs.items())

@@ -79,7 +79,7 @@ def counted_policy(judge: str = "model", gpu: str = "") -> str:
     """How the simulator's counters are taken, and whose word on registers there is, as records say it."""
     tool = "with" if ptxas.find_tool("ptxas") else "without"
     loops = f", loops by the loop model for {gpu}" if judge == "cycles" else ""
-    return f"counted on at most {SAMPLED} blocks of a launch, {tool} ptxas{loops}"
+    return f"counted on at most {SAMPLED} blocks of a launch, additions apart, {tool} ptxas{loops}"
 
 
 def evaluate(job: Job, compile: Compile = compile_module) -> dict[str, Any]:
