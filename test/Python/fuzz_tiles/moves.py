@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .ops import OPS, op
-from .values import FORMATS, Value, bits, cast, floats, half_ulp, integers, is_float
+from .values import FORMATS, NARROW, Value, bits, cast, floats, half_ulp, integers, is_float
 
 
 def _move(name: str, written: Callable[..., str], function: Callable[..., Any]) -> None:
@@ -161,6 +161,15 @@ def _dot_text(a: str, b: str, c: str | None, precision: str, dtype: str) -> str:
     return f"wl.dot({a}, {b}, {c}{more}{out})" if c else f"wl.dot({a}, {b}{more}{out})"
 
 
+def _short_sums(a: Value, b: Value, magnitude: np.ndarray) -> np.ndarray:
+    """What a tensor core loses of the sums of 8-bit floats, of their magnitude, at the most: an instruction adds 32
+    products, and cuts these, what it adds to and its result 13 bits below the largest (../float8_sums.py). A product
+    has at most 8 bits: one that is cut is less than a 32nd of the largest."""
+    products = np.abs(a.data)[..., :, None, :] * np.abs(b.data).swapaxes(-1, -2)[..., None, :, :]
+    cut = ((products > 0) & (products < magnitude[..., None] / 32)).sum(-1)
+    return 2.0**-13 * (cut + 2 * -(-a.shape[-1] // 32))
+
+
 def _dot(a: Value, b: Value, c: Value | None, precision: str, dtype: str) -> Value:
     if not is_float(a.dtype):
         doubt = np.isinf(a.err).any(-1)[..., :, None] | np.isinf(b.err).any(-2)[..., None, :]
@@ -183,6 +192,8 @@ def _dot(a: Value, b: Value, c: Value | None, precision: str, dtype: str) -> Val
         else half_ulp("float64" if dtype == "float64" else "float32")
     )
     off = off + magnitude * each * (4 + a.shape[-1] * (1 if precision != "tf32" else 0))
+    if a.dtype in NARROW and b.dtype in NARROW:
+        off = off + magnitude * _short_sums(a, b, magnitude)
     return floats(dtype, data, np.where(doubt | (magnitude > FORMATS[dtype][2]), np.inf, off))
 
 
