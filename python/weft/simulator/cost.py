@@ -150,11 +150,20 @@ def _resources(figures: Figures, gpu: Gpu) -> dict[str, float]:
         "instructions": (figures.warp_instructions + spills) / (gpu.schedulers * cycles),
         "special functions": figures.special * target.warp_size / (target.special_lanes * gpu.multiprocessors * cycles),
         "shared memory": (figures.shared_wavefronts + spills) / (gpu.multiprocessors * cycles),
-        "L2 cache": 32 * (figures.sectors + (_ADDITION - 1) * figures.added) / (gpu.l2_bytes_per_clock * cycles),
+        "L2 cache": _l2_seconds(figures.sectors - figures.added, gpu) + addition_seconds(figures.added, gpu),
         "device memory": figures.bytes / (gpu.memory_bandwidth * 1e9),
     }
     macs = sum(2 * count / (gpu.matrix.get(kind, gpu.matrix["f16"]) * 1e9) for kind, count in figures.mma_macs.items())
     return {**found, "matrix units": macs}
+
+
+def _l2_seconds(sectors: float, gpu: Gpu) -> float:
+    return 32 * sectors / (gpu.l2_bytes_per_clock * gpu.clock * 1e9)
+
+
+def addition_seconds(sectors: float, gpu: Gpu) -> float:
+    """Seconds that atomics and bulk reductions keep the L2 cache busy, which change so many sectors."""
+    return _ADDITION * _l2_seconds(sectors, gpu)
 
 
 def figures_of(record: Mapping[str, Any]) -> Figures:
