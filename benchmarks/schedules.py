@@ -25,8 +25,10 @@ from rich.console import Console
 from rich.table import Table
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "python"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 import weft
+from loop_model import ranks
 from weft.attention import attend
 from weft.cycles.launch import FITTED, block_cycles, seconds
 from weft.cycles.rates import rates_of
@@ -149,11 +151,8 @@ def modelled(kind: str, D: int, schedules: str, length: int) -> float:
 
 
 def _correlation(one: list[float], other: list[float]) -> float:
-    """Of ranks; NaN of fewer than three."""
-    if len(one) < 3:
-        return math.nan
-    ranks = [np.argsort(np.argsort(each)) for each in (one, other)]
-    return float(np.corrcoef(*ranks)[0, 1])
+    """Spearman's; NaN of fewer than three."""
+    return float(np.corrcoef(*(ranks(np.array(each)) for each in (one, other)))[0, 1]) if len(one) > 2 else math.nan
 
 
 def main() -> None:

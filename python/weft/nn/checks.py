@@ -9,6 +9,7 @@ import torch
 
 from weft.compiler.arguments import Wrong, wrong_integer, wrong_truth
 from weft.patterns import Pattern
+from weft.programs import autocast
 
 _TYPES = (torch.float32, torch.bfloat16, torch.float16)
 
@@ -90,7 +91,7 @@ def tensor(module: str, name: str, x: Any, shape: str, sizes: tuple[int | None, 
         raise ValueError(f"{module}: expected '{name}' to be a tensor with strides, but got {given}")
     if x.device != like.device:
         raise ValueError(f"{module}: expected '{name}' on {like.device} as the parameters are, but got {x.device}")
-    if _autocasts(x.device.type):
+    if autocast.is_on(x.device.type):
         if x.dtype not in _TYPES:
             raise TypeError(f"{module}: expected '{name}' of float32, bfloat16 or float16, but got {_name(x.dtype)}")
         return
@@ -141,16 +142,10 @@ def cast(*operands: Any) -> tuple[Any, ...]:
     under it floating ones are of its type. Without it, and for None, they stay as they are."""
     first = next(operand for operand in operands if operand is not None)
     kind = first.device.type
-    if not _autocasts(kind):
+    if not autocast.is_on(kind):
         return operands
     wanted = torch.get_autocast_dtype(kind)
     return tuple(x.to(wanted) if x is not None and x.is_floating_point() else x for x in operands)
-
-
-def _autocasts(kind: str) -> bool:
-    """Whether torch.autocast is on for a kind of device; some, such as "meta", have none, and raise when asked. Dynamo
-    cannot trace torch.amp.is_autocast_available in every version."""
-    return kind in ("cpu", "cuda") and torch.is_autocast_enabled(kind)
 
 
 def _name(dtype: torch.dtype | torch.layout) -> str:

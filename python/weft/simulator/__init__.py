@@ -39,6 +39,7 @@ __all__ = [
 ]
 
 
+#: instructions that change memory where it lies, and do not write it over
 _ADDITIONS = ("red.", "atom.", "cp.reduce.")
 
 

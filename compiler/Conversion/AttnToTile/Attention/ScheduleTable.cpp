@@ -8,9 +8,9 @@
 // A row of the table says what a program holds in registers: rows × (value channels + columns) sums over the threads
 // of its warps, beside its own operand. Larger heads, and f32 operands, which enter products as two parts, leave
 // registers for fewer columns. Where the target has matrix instructions of warpgroups, a gradient's tile has the 64 rows
-// of one, so that a multiprocessor holds two blocks, of which one computes while the other waits; so has forward's of small
-// heads, and two in a block of heads of up to 96. Of small heads it holds three: two stages leave the room. One pass takes 128 rows where registers hold them: half
-// as many additions in memory.
+// of one, so that a multiprocessor holds two blocks, of which one computes while the other waits, or three of small heads,
+// for which two stages leave the room. Of forward's it holds three blocks of one warpgroup up to 64 channels, and two of two
+// warpgroups up to 96. One pass takes 128 rows where registers hold them: half as many additions in memory.
 #include "compiler/Conversion/AttnToTile/Attention/ScheduleTable.h"
 #include "compiler/Conversion/AttnToTile/Attention/AttendBackward.h"
 #include "compiler/Conversion/AttnToTile/Kernel/ProgramKernels.h"

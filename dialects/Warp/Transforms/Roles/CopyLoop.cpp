@@ -8,11 +8,11 @@ namespace weft::warp {
 static constexpr StringLiteral notOneLoop = "its waits do not stand in one loop behind its first copies";
 static constexpr StringLiteral notOneBranch = "its copies do not stand in one branch of an iteration";
 
-/// The barrier behind the wait for the product of the iteration before, where that goes on into the next one.
-static BarrierOp behindProductBefore(scf::ForOp loop) {
+/// The wait for the product of the iteration before, where that goes on into the next one (LaggingProduct.h).
+static WgmmaWaitOp waitForProductBefore(scf::ForOp loop) {
   for (auto wait : loop.getBody()->getOps<WgmmaWaitOp>())
     if (wait.getValues().empty())
-      return dyn_cast<BarrierOp>(wait->getNextNode());
+      return wait;
   return {};
 }
 
@@ -40,7 +40,8 @@ static StringRef findWaits(CopyLoop &found) {
       found.waitOfFirst = wait;
     auto barrier = dyn_cast_or_null<BarrierOp>(wait->getNextNode());
     if (!barrier && wait == found.wait)
-      barrier = behindProductBefore(found.loop);
+      if (WgmmaWaitOp before = waitForProductBefore(found.loop))
+        barrier = dyn_cast<BarrierOp>(before->getNextNode());
     if (!barrier)
       return notOneBranch;
     found.read.push_back(barrier);
@@ -107,14 +108,14 @@ static StringRef findReads(CopyLoop &found) {
       found.lastRead = here;
     found.readTogether &= isa<WgmmaOp>(op);
   };
-  WgmmaWaitOp ofBefore; // a wait for products of the iteration before
+  WgmmaWaitOp ofBefore = waitForProductBefore(found.loop);
   found.loop.walk([&](Operation *op) {
     if (isa<AsyncWaitOp, AsyncCopyOp>(op))
       hindrance = "threads copy tiles beside it";
     if (auto wait = dyn_cast<WgmmaWaitOp>(op)) {
       bool carried = llvm::any_of(
           wait.getValues(), [&](Value value) { return llvm::is_contained(found.loop.getRegionIterArgs(), value); });
-      if (wait.getValues().empty() || (found.late() && carried))
+      if (found.late() && carried)
         ofBefore = wait;
     }
     if (auto product = dyn_cast<WgmmaOp>(op)) {

@@ -77,13 +77,12 @@ static scf::ForOp carryOneMore(scf::ForOp loop, Value init) {
   return cast<scf::ForOp>(next->getOperation());
 }
 
-/// Lets the loop carry what `value` gives of the iteration before, which is `first` in the first one: its number among
-/// what the loop carries.
-static unsigned carryBefore(CopyLoop &found, llvm::function_ref<Value()> value, Value first) {
+/// Lets the loop carry what `value` gives of the iteration before, which is `first` in the first one.
+static Value carryBefore(CopyLoop &found, llvm::function_ref<Value()> value, Value first) {
   found.loop = carryOneMore(found.loop, first);
   auto yield = cast<scf::YieldOp>(found.loop.getBody()->getTerminator());
   yield->setOperand(yield->getNumOperands() - 1, value());
-  return found.loop.getNumRegionIterArgs() - 1;
+  return found.loop.getRegionIterArgs().back();
 }
 
 /// Puts a branch that copies into a region of the producer's.
@@ -115,26 +114,25 @@ static void specialise(CopyLoop &found, int64_t warps) {
   auto stageAt = [&](Value index) -> Value {
     return StageOp::create(b, loc, barrier.getResult().getType(), barrier.getRing(), index, barrier.getStep());
   };
-  const bool arrivesBehind = found.lags && !found.late();
-  unsigned before = 0; // of what the loop carries: the iteration before's parity, or its stage
-  if (arrivesBehind) {
+  Value parity, read; // with which the producer waits, and the stage that warps have read
+  if (found.lags && !found.late()) {
     Value last = i32((found.ring().getStages() - 1) * barrier.getStep());
-    before = carryBefore(found, [&] { return found.stage(); }, last);
+    read = carryBefore(found, [&] { return found.stage(); }, last);
+    parity = found.wait.getParity();
   } else {
     // An iteration before the loop reads the ring's first stage.
     Value first = found.late() ? found.waitOfFirst.getParity() : i32(1);
-    before = carryBefore(found, [&] { return found.wait.getParity(); }, first);
+    parity = carryBefore(found, [&] { return found.wait.getParity(); }, first);
   }
   produce(found.copies);
   Value freed;
   found.copies.walk([&](MbarrierExpectOp expect) { freed = expect.getBarrier().getDefiningOp<StageOp>().getIndex(); });
   b.setInsertionPointToStart(found.copies.thenBlock());
-  Value ofBefore = found.loop.getRegionIterArg(before);
-  MbarrierWaitOp::create(b, loc, stageAt(freed), arrivesBehind ? found.wait.getParity() : ofBefore, /*index=*/1);
+  MbarrierWaitOp::create(b, loc, stageAt(freed), parity, /*index=*/1);
 
   b.setInsertionPointAfter(found.lastRead);
-  // The next copies go where the iteration before has read.
-  Value read = found.late() ? madeHere(freed, found.loop, b) : arrivesBehind ? ofBefore : found.stage();
+  if (!read) // late, the next copies go where the iteration before has read
+    read = found.late() ? madeHere(freed, found.loop, b) : found.stage();
   MbarrierArriveOp::create(b, loc, stageAt(read), /*index=*/1, found.readTogether);
   for (BarrierOp barrier : found.read)
     barrier.erase();
