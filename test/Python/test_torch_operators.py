@@ -14,6 +14,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from torch.library import opcheck
 from torch.utils.checkpoint import CheckpointPolicy, checkpoint, create_selective_checkpoint_contexts
 from weft.attention import attend, sas, sema
+from weft.runtime.operators import Operators, Plans, recorded_by
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 LENGTHS = (24, 40, 17, 33, 48, 9, 25, 31, 64, 12)
@@ -247,6 +248,19 @@ def test_shapes_without_data(kind):
     q, k, v = (each.detach() for each in (leaf(2, 4, 24, 16), leaf(2, 2, 40, 16), leaf(2, 2, 40, 8)))
     found, wanted = SHAPES[kind](q, k, v), attention(q, k, v)
     assert (found.shape, found.dtype, found.stride()) == (wanted.shape, wanted.dtype, wanted.stride())
+
+
+def test_shapes_of_the_hosts_tensors_beside_a_devices():
+    """Results lie on the device, wherever among the inputs the host's tensors are; gradients where their inputs do."""
+    on_host, on_device = torch.randn(1, 2, 24, 16), torch.empty(1, 2, 24, 16, device="meta")
+    called = []
+    with recorded_by(lambda made, tensors: called.append(made) or made.run_forward(tensors)):
+        attention(on_device, on_device, on_device)
+    assert called[0].run_forward([on_host, on_device, on_device])[0].device.type == "meta"
+    made = Operators("f", "f", Plans({}, {"gradients_of": [2, 0]}, 1), None, None, None)
+    found = made.by_input([torch.ones(2), torch.zeros(2)], [on_device, on_host, on_host])
+    assert [None if each is None else each.device.type for each in found] == ["meta", None, "cpu"]
+    assert torch.equal(found[2], torch.ones(2))
 
 
 RECORDED = {

@@ -25,7 +25,7 @@ from weft import native
 
 from . import batching, flops, transforms
 from .elements import TORCH
-from .first_order import second_order
+from .first_order import beside, second_order
 from .plain import dual
 from .plans import evaluate, fit, saved_outputs
 from .tangents import Linearise
@@ -165,11 +165,11 @@ class Operators:
         of all outputs."""
         return [*kept, *(gradients[number] for number in self.plans.differentiable)]
 
-    def by_input(self, gradients: Sequence[Any]) -> list[Any]:
-        """What the backward gives, for each input; None for one that has no gradient."""
+    def by_input(self, gradients: Sequence[Any], inputs: Sequence[Any]) -> list[Any]:
+        """What the backward gives, for each input and on its device; None for one that has no gradient."""
         assert self.plans.backward is not None
         found = dict(zip(self.plans.backward["gradients_of"], gradients, strict=True))
-        return [found.get(number) for number in range(len(self.plans.forward["inputs"]))]
+        return beside([found.get(number) for number in range(len(inputs))], inputs)
 
 
 @contextlib.contextmanager
@@ -249,8 +249,9 @@ def _operator(
 
     def promise(*tensors: Any) -> Any:
         sizes = fit(plan, tensors)
+        of_device = next((each for each in tensors if not each.is_cpu), tensors[0])
         made = [
-            tensors[0].new_empty(
+            of_device.new_empty(
                 [evaluate(dim, sizes) for dim in each["dims"]], dtype=getattr(torch, TORCH[each["type"]])
             )
             for each in outputs
@@ -284,7 +285,9 @@ def _differentiate(made: Operators) -> None:
         ctx.mark_non_differentiable(*made.without_gradients(outputs))
 
     def gradients(ctx: Any, *given: Any) -> tuple[Any, ...]:
-        return tuple(made.by_input(made.run_backward(made.taken(ctx.saved_tensors, given))))
+        saved = ctx.saved_tensors
+        found = made.run_backward(made.taken(saved, given))
+        return tuple(made.by_input(found, saved[: len(made.plans.forward["inputs"])]))
 
     torch.library.register_autograd(made.forward, gradients, setup_context=setup, lib=_LIBRARY)
 

@@ -47,8 +47,9 @@ class _Forward(torch.autograd.Function):
     def backward(ctx: Any, *given: Any) -> tuple[Any, ...]:
         if ctx.operators.backward is None:
             return (None,) * (1 + len(ctx.operators.plans.forward["inputs"]))
+        inputs = ctx.saved_tensors[: len(ctx.operators.plans.forward["inputs"])]
         taken = ctx.operators.taken(ctx.saved_tensors, _whole(given, ctx.given))
-        return (None, *ctx.operators.by_input(_Backward.apply(ctx.operators, *taken)))
+        return (None, *ctx.operators.by_input(_Backward.apply(ctx.operators, *taken), inputs))
 
     @staticmethod
     def jvp(ctx: Any, _: Any, *given: Any) -> tuple[Any, ...]:
@@ -83,8 +84,9 @@ class _Backward(torch.autograd.Function):
         tensors, count = ctx.saved_tensors, len(ctx.operators.plans.forward["inputs"])
         gradients = len(ctx.operators.plans.differentiable)
         kept = len(tensors) - count - gradients
+        inputs = tensors[:count]
         found, of_gradients = second(
-            ctx.operators, tensors[:count], tensors[count + kept :], ctx.operators.by_input(given)
+            ctx.operators, inputs, tensors[count + kept :], ctx.operators.by_input(given, inputs)
         )
         return (None, *found, *([None] * kept), *of_gradients)
 
@@ -188,10 +190,10 @@ def _pulled(ctx: Any, given: Sequence[Any]) -> list[Any]:
         weights = _whole(of_tangents, ctx.given)
         taken = [*tensors, *saved[:count], *weights]
         both = pushed(operators, ".backward", taken, [*changes, *([None] * len(weights))])
-        of_changes, gradients = map(operators.by_input, both)
+        of_changes, gradients = (operators.by_input(each, tensors) for each in both)
     if any(each is not None for each in of_outputs):
         taken = [*tensors, *saved[:count], *_whole(of_outputs, ctx.given)]
-        more = operators.by_input(_Backward.apply(operators, *taken))
+        more = operators.by_input(_Backward.apply(operators, *taken), tensors)
         gradients = [b if a is None else a if b is None else a + b for a, b in zip(gradients, more, strict=True)]
     return [*gradients, *(of_changes[number] for number in ctx.numbers)]
 
@@ -226,7 +228,7 @@ def second(
         [*inputs, *operators.saved(outputs), *given],
         [*cotangents, *operators.saved(changes), *([None] * len(given))],
     )
-    return operators.by_input(found), [changes[number] for number in plans.differentiable]
+    return operators.by_input(found, inputs), [changes[number] for number in plans.differentiable]
 
 
 def transformed() -> bool:
