@@ -42,6 +42,28 @@ AddressPattern checkAligned(Warp &warp, uint32_t &mask, const uint64_t *addresse
   return pattern;
 }
 
+/// How the accesses of a warp's record lay before, and the place to keep how they lie now.
+class Shapes {
+public:
+  Shapes(const Warp &warp, std::vector<std::unique_ptr<AccessShape[]>> &ofRecords, unsigned count)
+      : ofRecord_(ofRecords[warp.here()]), number_(warp.index % count), count_(count) {}
+
+  /// The shape that all lanes' accesses have again, or null. Such accesses are aligned.
+  const AccessShape *again(uint32_t mask, const uint64_t *addresses, unsigned bytes) const {
+    return ofRecord_ && mask == ~0u && ofRecord_[number_].fits(addresses, bytes) ? &ofRecord_[number_] : nullptr;
+  }
+  AccessShape &measured(const uint64_t *addresses, unsigned bytes, const AddressPattern &pattern) {
+    if (!ofRecord_)
+      ofRecord_ = std::make_unique<AccessShape[]>(count_);
+    ofRecord_[number_].measure(addresses, bytes, pattern);
+    return ofRecord_[number_];
+  }
+
+private:
+  std::unique_ptr<AccessShape[]> &ofRecord_;
+  unsigned number_, count_;
+};
+
 void reportGlobal(Warp &warp, unsigned lane, uint64_t address, unsigned bytes, AccessKind kind) {
   const Allocation *near = warp.block->grid->view->nearest(address);
   std::string what = format("{} {} bytes at {:#x}", verb(kind), bytes, address);
@@ -150,12 +172,10 @@ bool checkLane(Warp &warp, unsigned lane, const Allocation *allocation, uint64_t
 }
 
 /// Counts the sectors and bytes of an access, for the launch and for its line.
-void countGlobal(Warp &warp, const uint64_t *addresses, uint32_t mask, unsigned bytes, AccessKind kind,
-                 bool contiguous) {
+void countGlobal(Warp &warp, unsigned sectors, uint32_t mask, unsigned bytes, AccessKind kind) {
   Worker &worker = *warp.worker;
   const bool reads = kind == AccessKind::Read;
-  const unsigned sectors = globalSectors(addresses, mask, bytes, contiguous),
-                 lanes = unsigned(__builtin_popcount(mask));
+  const auto lanes = unsigned(__builtin_popcount(mask));
   const unsigned ideal = std::min((lanes * bytes + 31) / 32, sectors);
   (reads ? worker.counters.globalSectorsRead : worker.counters.globalSectorsWritten) += sectors;
   worker.counters.globalSectorsIdeal += ideal;
@@ -170,7 +190,10 @@ void countGlobal(Warp &warp, const uint64_t *addresses, uint32_t mask, unsigned 
 Resolved resolveGlobal(Warp &warp, const Record &record, uint32_t mask, const uint64_t *addresses, unsigned bytes,
                        AccessKind kind) {
   Resolved result;
-  const AddressPattern pattern = checkAligned(warp, mask, addresses, bytes, kind);
+  Shapes shapes(warp, warp.worker->globalShapes, Worker::globalShapesOfRecord);
+  const AccessShape *again = shapes.again(mask, addresses, bytes);
+  const AddressPattern pattern =
+      again ? again->pattern(addresses[0]) : checkAligned(warp, mask, addresses, bytes, kind);
   if (!mask)
     return result;
   const Grid &grid = *warp.worker->grid;
@@ -190,13 +213,19 @@ Resolved resolveGlobal(Warp &warp, const Record &record, uint32_t mask, const ui
     });
   if (!result.mask)
     return result;
-  countGlobal(warp, addresses, result.mask, bytes, kind, pattern.contiguous && result.mask == ~0u);
+  const bool all = result.mask == ~0u;
+  result.contiguous = pattern.contiguous && all;
+  const unsigned sectors =
+      again && all ? again->sectors : globalSectors(addresses, result.mask, bytes, result.contiguous);
+  countGlobal(warp, sectors, result.mask, bytes, kind);
+  if (all && !again)
+    shapes.measured(addresses, bytes, pattern).sectors = sectors;
   if (kind == AccessKind::Write)
     return result;
   if (GlobalAccesses accesses(warp, record); accesses.tracks()) {
     if (pattern.low == pattern.high && (mask & (mask - 1)))
       accesses.setUniform();
-    if (kind == AccessKind::Read && pattern.contiguous && result.mask == ~0u)
+    if (kind == AccessKind::Read && result.contiguous)
       accesses.readAll(pattern.low, bytes);
     else
       eachLane(result.mask, [&](unsigned lane) {
@@ -248,18 +277,33 @@ std::byte *resolveInCluster(Warp &warp, const Record &record, unsigned lane, uin
 
 } // namespace
 
-Resolved resolveShared(Warp &warp, const Record &record, uint32_t mask, const uint64_t *addresses, unsigned bytes,
-                       AccessKind kind) {
-  Resolved result;
+namespace {
+
+/// All lanes' accesses that lie as those did that were measured, inside of the block's memory; false where they do not.
+bool resolveSharedAgain(Warp &warp, const AccessShape &shape, const uint64_t *addresses, unsigned bytes,
+                        Resolved &result) {
+  Block &block = *warp.block;
+  const uint64_t first = addresses[0] & windowOffsetMask;
+  const AddressPattern pattern = shape.pattern(first);
+  if (pattern.low > first || pattern.high < first || pattern.high + bytes > block.shared.size())
+    return false;
+  for (unsigned i = 0; i < laneCount; ++i)
+    result.at[i] = block.shared.data() + (addresses[i] & windowOffsetMask);
+  result.mask = ~0u;
+  result.contiguous = pattern.contiguous;
+  return true;
+}
+
+/// Lanes' accesses to the block's memory, or by addresses of the cluster. Reports those that are to neither.
+AddressPattern resolveSharedAnew(Warp &warp, const Record &record, uint32_t mask, const uint64_t *addresses,
+                                 unsigned bytes, AccessKind kind, Resolved &result) {
   uint64_t offsets[laneCount];
   maskAddresses(addresses, windowOffsetMask, offsets);
   const AddressPattern pattern = checkAligned(warp, mask, offsets, bytes, kind);
-  if (!mask)
-    return result;
   Block &block = *warp.block;
   const uint64_t size = block.shared.size();
   uint32_t outside = 0;
-  if (pattern.high + bytes > size) {
+  if (mask && pattern.high + bytes > size) {
     for (unsigned i = 0; i < laneCount; ++i)
       outside |= uint32_t(offsets[i] + bytes > size) << i;
     outside &= mask;
@@ -277,16 +321,35 @@ Resolved resolveShared(Warp &warp, const Record &record, uint32_t mask, const ui
     }
   });
   result.mask = mask;
-  if (!mask)
+  return pattern;
+}
+
+} // namespace
+
+Resolved resolveShared(Warp &warp, const Record &record, uint32_t mask, const uint64_t *addresses, unsigned bytes,
+                       AccessKind kind) {
+  Resolved result;
+  Shapes shapes(warp, warp.worker->sharedShapes, Worker::sharedShapesOfRecord);
+  const AccessShape *again = shapes.again(mask, addresses, bytes);
+  if (again && !resolveSharedAgain(warp, *again, addresses, bytes, result))
+    again = nullptr;
+  AddressPattern pattern;
+  if (!again)
+    pattern = resolveSharedAnew(warp, record, mask, addresses, bytes, kind, result);
+  if (!result.mask)
     return result;
   if (kind != AccessKind::Write && tracksShared(warp)) {
     SharedReads reads(warp, record.order != 0);
-    eachLane(mask, [&](unsigned lane) {
-      if (reads.read(lane, uint32_t(offsets[lane]), bytes))
+    eachLane(result.mask, [&](unsigned lane) {
+      if (reads.read(lane, uint32_t(addresses[lane] & windowOffsetMask), bytes))
         result.poison |= 1u << lane;
     });
   }
-  Wavefronts cost = sharedWavefronts(offsets, mask, bytes, pattern.contiguous && mask == ~0u);
+  const bool all = result.mask == ~0u;
+  const Wavefronts cost =
+      again ? again->wavefronts : sharedWavefronts(addresses, result.mask, bytes, pattern.contiguous && all);
+  if (all && !again)
+    shapes.measured(addresses, bytes, pattern).wavefronts = cost;
   warp.worker->counters.sharedWavefronts += cost.taken;
   warp.worker->counters.sharedWavefrontsIdeal += cost.ideal;
   warp.worker->costs[warp.here()].wavefronts += cost.taken;

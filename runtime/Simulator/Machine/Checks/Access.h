@@ -18,7 +18,8 @@ enum class AccessKind : uint8_t { Read, Write, Atomic };
 /// Where lanes' accesses go. Lanes that must not access, having been reported, are left out of `mask`.
 struct Resolved {
   uint32_t mask = 0;
-  uint32_t poison = 0; ///< lanes that read what nothing wrote
+  uint32_t poison = 0;     ///< lanes that read what nothing wrote
+  bool contiguous = false; ///< all lanes access memory one after another
   std::byte *at[laneCount];
 };
 

@@ -5,6 +5,8 @@
 // so passes over lanes are all compiled for the widest vectors that the host has.
 #pragma once
 
+#include "runtime/Simulator/Machine/State/AccessShape.h"
+
 #include <cstdint>
 
 namespace weft::simulator::machine {
@@ -16,18 +18,9 @@ void addAddresses(const uint32_t *base, uint32_t offset, uint64_t *addresses);
 void maskAddresses(const uint64_t *addresses, uint64_t keep, uint64_t *kept);
 
 /// Of the lanes of a mask, which must not be empty.
-struct AddressPattern {
-  uint64_t low = 0, high = 0; ///< the least and the greatest address
-  uint64_t bits = 0;          ///< of any address
-  bool contiguous = false;    ///< all 32 lanes access memory one after another
-};
 AddressPattern patternOf(const uint64_t *addresses, uint32_t mask, unsigned bytes);
 
-/// Bank passes that an access of `bytes` a lane takes: 4-byte accesses go together, 8-byte ones by half warps, 16-byte
-/// ones by quarters; lanes that read one word share it. `contiguous`: all lanes access memory one after another.
-struct Wavefronts {
-  unsigned taken = 0, ideal = 0;
-};
+/// `contiguous`: all lanes access memory one after another.
 Wavefronts sharedWavefronts(const uint64_t *offsets, uint32_t mask, unsigned bytes, bool contiguous = false);
 
 /// Different 32-byte sectors that the lanes touch.

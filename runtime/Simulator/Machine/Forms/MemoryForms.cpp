@@ -55,22 +55,42 @@ void poisonLoaded(Warp &warp, const Record &record, const Resolved &from, unsign
     std::memcpy(to[i], &x[i], 16);
 }
 
+/// What a register holds of a value that was loaded: it is sign- or zero-extended by its type.
+template <typename T> [[gnu::always_inline]] inline SlotOf<T> extended(T value) {
+  return sizeof(T) == 8 ? SlotOf<T>(value) : SlotOf<T>(uint32_t(int32_t(value)));
+}
+
 /// All lanes' vectors in memory, and their registers: those of each element together.
 template <typename T> struct Vectors {
   std::byte *const *memory;
   unsigned count;
+  bool contiguous; ///< lanes' vectors lie one after another
 
   void load(SlotOf<T> *const *registers) const {
+    if (contiguous && count == 1) {
+      T values[laneCount];
+      std::memcpy(values, memory[0], sizeof values);
+      for (unsigned lane = 0; lane < laneCount; ++lane)
+        registers[0][lane] = extended(values[lane]);
+      return;
+    }
     if (sizeof(T) == 4 && count == 4)
       return eachFour(registers, [](std::byte *const *lanes, std::byte *const *words) { turn(lanes, words); });
     for (unsigned i = 0; i < count; ++i)
       for (unsigned lane = 0; lane < laneCount; ++lane) {
         T value;
         std::memcpy(&value, memory[lane] + i * sizeof(T), sizeof(T));
-        registers[i][lane] = sizeof(T) == 8 ? SlotOf<T>(value) : SlotOf<T>(uint32_t(int32_t(value)));
+        registers[i][lane] = extended(value);
       }
   }
   void store(const SlotOf<T> *const *registers) const {
+    if (contiguous && count == 1) {
+      T values[laneCount];
+      for (unsigned lane = 0; lane < laneCount; ++lane)
+        values[lane] = T(registers[0][lane]);
+      std::memcpy(memory[0], values, sizeof values);
+      return;
+    }
     if (sizeof(T) == 4 && count == 4)
       return eachFour(const_cast<SlotOf<T> *const *>(registers),
                       [](std::byte *const *lanes, std::byte *const *words) { turn(words, lanes); });
@@ -102,17 +122,14 @@ template <Space S, typename T> void runLoad(Warp &warp, const Record &record, ui
     SlotOf<T> *to[8];
     for (unsigned element = 0; element < record.vector; ++element)
       to[element] = warp.reg<SlotOf<T>>(record.wide[element]);
-    Vectors<T>{from.at, record.vector}.load(to);
+    Vectors<T>{from.at, record.vector, from.contiguous}.load(to);
   }
   for (unsigned element = 0; element < record.vector && !whole; ++element) {
     SlotOf<T> results[laneCount];
     auto load = [&](unsigned lane) {
       T value;
       std::memcpy(&value, from.at[lane] + element * sizeof(T), sizeof(T));
-      if constexpr (sizeof(T) == 8)
-        results[lane] = value;
-      else
-        results[lane] = uint32_t(int32_t(value)); // sign- or zero-extended by T
+      results[lane] = extended(value);
     };
     if (record.order != 0) {
       std::memset(results, 0, sizeof results);
@@ -138,7 +155,7 @@ template <typename T> void runLoadUniform(Warp &warp, const Record &record, uint
     std::memcpy(&value, warp.block->grid->parameters.data() + record.imm + element * sizeof(T), sizeof(T));
     SlotOf<T> results[laneCount];
     for (auto &result : results)
-      result = sizeof(T) == 8 ? SlotOf<T>(value) : SlotOf<T>(uint32_t(int32_t(value)));
+      result = extended(value);
     commit(warp.reg<SlotOf<T>>(record.wide[element]), results, mask);
   }
 }
@@ -222,7 +239,7 @@ template <Space S, typename T> void runStore(Warp &warp, const Record &record, u
   };
   const uint32_t together = storedTogether<S>(warp, record, to.mask, addresses.at, bytes, accesses);
   if (together == ~0u)
-    Vectors<T>{to.at, record.vector}.store(from);
+    Vectors<T>{to.at, record.vector, to.contiguous}.store(from);
   else
     eachLane(together, [&](unsigned lane) { store(lane, false); });
   eachLane(to.mask & ~together, [&](unsigned lane) { store(lane, true); });

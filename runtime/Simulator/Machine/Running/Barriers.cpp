@@ -73,7 +73,7 @@ void release(Block &block, unsigned number) {
       joinOrder(block.grid->order, warp.order, barrier.order);
     }
   }
-  barrier = {};
+  barrier.reset();
 }
 
 /// Ends the block with a finding where a warp may not arrive at a barrier as it does. True where it may; those who come

@@ -361,7 +361,7 @@ void startBlock(Block &block, Worker &worker) {
     block.engines->port.worker = &worker;
   }
   for (Barrier &barrier : block.barriers)
-    barrier = {};
+    barrier.reset();
   for (uint32_t i = 0; i < grid.warpsPerBlock; ++i)
     startWarp(block, block.warps[i], i, worker);
   block.liveWarps = grid.warpsPerBlock;

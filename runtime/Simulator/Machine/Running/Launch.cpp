@@ -364,6 +364,8 @@ Report runOnce(Grid &grid) {
     worker.costs.assign(grid.kernel->code.size(), {});
     worker.raced.assign(grid.kernel->code.size(), 0);
     worker.lastAllocation.assign(grid.kernel->code.size(), nullptr);
+    worker.sharedShapes.resize(grid.kernel->code.size());
+    worker.globalShapes.resize(grid.kernel->code.size());
   }
   std::atomic<uint64_t> next{0};
   std::atomic<bool> stop{false};

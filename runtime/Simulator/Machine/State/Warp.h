@@ -3,6 +3,7 @@
 #pragma once
 
 #include "runtime/Simulator/Interface/Memory.h"
+#include "runtime/Simulator/Machine/State/AccessShape.h"
 #include "runtime/Simulator/Machine/State/DeviceHeap.h"
 #include "runtime/Simulator/Machine/State/Findings.h"
 #include "runtime/Simulator/Machine/State/GlobalShadow.h"
@@ -142,7 +143,19 @@ struct Barrier {
   WarpOrder order;              ///< and what they knew
   uint32_t count = 0;           ///< threads whose bar.red predicate held
   bool all = true;              ///< whether it held for every thread
+
+  /// As it was at first, without giving memory back.
+  void reset();
 };
+
+inline void Barrier::reset() {
+  Barrier fresh;
+  fresh.lanes = std::move(lanes);
+  fresh.joined = std::move(joined);
+  fresh.lanes.clear();
+  fresh.joined.clear();
+  *this = std::move(fresh);
+}
 
 /// A cp.async.mbarrier.arrive whose copies are on their way.
 struct AsyncArrival {
@@ -231,7 +244,11 @@ struct Worker {
   std::vector<RecordCost> costs;                   ///< likewise
   std::vector<uint8_t> raced;                      ///< likewise, races found in global memory
   std::vector<const Allocation *> lastAllocation;  ///< per record, where it accessed global memory last
-  std::shared_ptr<KnownPieces> pieces;             ///< of its products' operands, once there are any
+  /// Per record, how its addresses in shared and in global memory lay; null until all lanes made it. In shared memory
+  /// they are often permuted, for each warp differently.
+  std::vector<std::unique_ptr<AccessShape[]>> sharedShapes, globalShapes;
+  static constexpr unsigned sharedShapesOfRecord = 4, globalShapesOfRecord = 1;
+  std::shared_ptr<KnownPieces> pieces; ///< of its products' operands, once there are any
   FindingLog findings;
   std::map<uint64_t, std::string> output; ///< what blocks printed
   uint64_t random = 0;
