@@ -1,6 +1,6 @@
 # Part of Weft. SPDX-License-Identifier: Apache-2.0
-"""For all Python tests: one thread for PyTorch and NumPy, in processes that tests start too, and what is made once for
-all workers.
+"""For all Python tests: one thread for PyTorch and NumPy, in processes that tests start too, what is made once for all
+workers, and a fresh seed, printed with every failure.
 
 References are small and as many tests run at once as there are cores: with as many threads each, they wait for one
 another, spinning, which takes four times the processor's time. Set before either is imported.
@@ -10,12 +10,21 @@ The compiler verifies its IR after each pass (WEFT_VERIFY): what an op does not 
 
 import fcntl
 import os
+import secrets
 import shutil
 
 import pytest
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("WEFT_VERIFY", "1")
+
+
+@pytest.fixture
+def seed(request):
+    """A fresh seed for this test; WEFT_TEST_SEED repeats one. pytest shows it with a failure."""
+    value = int(os.environ.get("WEFT_TEST_SEED", secrets.randbits(32)))
+    print(f"seed {value} (repeat with WEFT_TEST_SEED={value})")
+    return value
 
 
 @pytest.fixture(scope="session")

@@ -1,13 +1,12 @@
 # Part of Weft. SPDX-License-Identifier: Apache-2.0
-"""What the Python tests share: a fresh seed, printed with every failure, the examples as modules, and a table of how
-near to their limits the judged results came.
+"""What the Python tests share: the examples as modules, and a table of how near to their limits the judged results
+came.
 """
 
 import importlib.util
 import json
 import os
 import pathlib
-import secrets
 import subprocess
 import sys
 import types
@@ -15,14 +14,6 @@ import types
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-
-
-@pytest.fixture
-def seed(request):
-    """A fresh seed for this test; WEFT_TEST_SEED repeats one. pytest shows it with a failure."""
-    value = int(os.environ.get("WEFT_TEST_SEED", secrets.randbits(32)))
-    print(f"seed {value} (repeat with WEFT_TEST_SEED={value})")
-    return value
 
 
 def load_example(name):
