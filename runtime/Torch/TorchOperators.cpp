@@ -36,14 +36,19 @@ std::array<std::unique_ptr<Operator>, most> operators;
 size_t count = 0;
 std::mutex loading;
 
-/// What torch calls. It owns the arguments, and gives its results in their place.
-template <size_t number> void boxed(StableIValue *stack, uint64_t arguments, uint64_t) {
+/// Runs an operator as torch calls it: it owns the arguments, and gives its results in their place.
+void run(Operator &called, StableIValue *stack, uint64_t arguments) {
   std::vector<Tensor> inputs;
   for (uint64_t i = 0; i < arguments; ++i)
     inputs.emplace_back(handleOf(stack[i]));
-  std::vector<Tensor> outputs = operators[number]->on(deviceOf(inputs)).run(std::move(inputs));
+  std::vector<Tensor> outputs = called.on(deviceOf(inputs)).run(std::move(inputs));
   for (size_t i = 0; i < outputs.size(); ++i)
     stack[i] = valueOf(outputs[i].release());
+}
+
+/// What torch calls.
+template <size_t number> void boxed(StableIValue *stack, uint64_t arguments, uint64_t) {
+  run(*operators[number], stack, arguments);
 }
 
 using Boxed = void (*)(StableIValue *, uint64_t, uint64_t);

@@ -11,9 +11,13 @@ namespace {
 
 namespace sem = semantics;
 
-/// Record::aux of setp and set: how the comparison is combined. op[0]: result; op[1], op[2]: compared; op[3]: predicate
-/// of .and, .or, .xor; op[4]: second result of setp.
+/// The lanes for which op[1] and op[2] compare so.
+using Compare = uint32_t (*)(Warp &, const Record &);
+
+/// Record::aux of setp and set: what is compared, and how that is combined. op[0]: result; op[1], op[2]: compared;
+/// op[3]: predicate of .and, .or, .xor; op[4]: second result of setp.
 struct Combination {
+  Compare compare = nullptr;
   sem::BoolOp op = sem::BoolOp::None;
   bool negated = false; ///< `!p`
 };
@@ -38,61 +42,54 @@ template <auto F, typename T> [[gnu::always_inline]] inline uint32_t compareLane
   return packBits(flags);
 }
 
-template <auto F, typename T>
-[[gnu::always_inline]] inline void setpBody(Warp &warp, const Record &record, uint32_t mask) {
-  uint32_t compared = compareLanes<F, T>(warp, record);
+template <auto F, typename T> WEFT_WIDE_LANES uint32_t compareWide(Warp &warp, const Record &record) {
+  return compareLanes<F, T>(warp, record);
+}
+template <auto F, typename T> uint32_t compareNarrow(Warp &warp, const Record &record) {
+  return compareLanes<F, T>(warp, record);
+}
+template <auto F, typename T> Compare comparing() { return hostIsWide() ? compareWide<F, T> : compareNarrow<F, T>; }
+
+uint32_t compared(Warp &warp, const Record &record) {
+  return static_cast<const Combination *>(record.aux)->compare(warp, record);
+}
+
+void runSetp(Warp &warp, const Record &record, uint32_t mask) {
+  const uint32_t lanes = compared(warp, record), first = combine(warp, record, lanes);
   if (record.op[4] != noRef) {
-    uint32_t first = combine(warp, record, compared), second = combine(warp, record, ~compared);
+    const uint32_t second = combine(warp, record, ~lanes);
     commitPredicate(warp.predicate(record.op[0]), first, mask);
     commitPredicate(warp.predicate(record.op[4]), second, mask);
     return;
   }
-  commitPredicate(warp.predicate(record.op[0]), combine(warp, record, compared), mask);
+  commitPredicate(warp.predicate(record.op[0]), first, mask);
 }
 
 /// set: bits 8.. of Record::imm hold the 32 bits that stand for true.
-template <auto F, typename T>
-[[gnu::always_inline]] inline void setBody(Warp &warp, const Record &record, uint32_t mask) {
-  uint32_t bits = combine(warp, record, compareLanes<F, T>(warp, record));
-  uint32_t values[laneCount], yes = uint32_t(record.imm >> 8);
+void runSet(Warp &warp, const Record &record, uint32_t mask) {
+  const uint32_t lanes = combine(warp, record, compared(warp, record)), yes = uint32_t(record.imm >> 8);
+  uint32_t values[laneCount];
   for (unsigned i = 0; i < laneCount; ++i)
-    values[i] = (bits >> i & 1) ? yes : 0;
+    values[i] = (lanes >> i & 1) ? yes : 0;
   commit(warp.reg<uint32_t>(record.op[0]), values, mask);
 }
 
 using C = sem::Comparison;
 
-template <bool Set, auto F, typename T>
-[[gnu::always_inline]] inline void compareBody(Warp &warp, const Record &record, uint32_t mask) {
-  if constexpr (Set)
-    setBody<F, T>(warp, record, mask);
-  else
-    setpBody<F, T>(warp, record, mask);
-}
-template <bool Set, auto F, typename T>
-WEFT_WIDE_LANES void runWideCompare(Warp &warp, const Record &record, uint32_t mask) {
-  compareBody<Set, F, T>(warp, record, mask);
-}
-template <bool Set, auto F, typename T> void runNarrowCompare(Warp &warp, const Record &record, uint32_t mask) {
-  compareBody<Set, F, T>(warp, record, mask);
-}
-template <bool Set, auto F, typename T>
-constexpr LaneExecutor comparing{runWideCompare<Set, F, T>, runNarrowCompare<Set, F, T>};
-
-template <bool Set, typename T> Executor integerComparison(C c) {
+template <typename T> Compare integerComparison(C c) {
   switch (c) {
   case C::Eq:
-    return comparing<Set, [](uint32_t, T a, T b) { return a == b; }, T>;
+    return comparing<[](uint32_t, T a, T b) { return a == b; }, T>();
   case C::Ne:
-    return comparing<Set, [](uint32_t, T a, T b) { return a != b; }, T>;
+    return comparing<[](uint32_t, T a, T b) { return a != b; }, T>();
   case C::Lt:
-    return comparing<Set, [](uint32_t, T a, T b) { return a < b; }, T>;
+    return comparing<[](uint32_t, T a, T b) { return a < b; }, T>();
   case C::Le:
-    return comparing<Set, [](uint32_t, T a, T b) { return a <= b; }, T>;
+    return comparing<[](uint32_t, T a, T b) { return a <= b; }, T>();
   case C::Gt:
-    return comparing<Set, [](uint32_t, T a, T b) { return a > b; }, T>;
+    return comparing<[](uint32_t, T a, T b) { return a > b; }, T>();
   case C::Ge:
-    return comparing<Set, [](uint32_t, T a, T b) { return a >= b; }, T>;
+    return comparing<[](uint32_t, T a, T b) { return a >= b; }, T>();
   default:
     return nullptr;
   }
@@ -130,33 +127,31 @@ template <typename Pick> auto forComparison(C comparison, Pick pick) -> decltype
   return {};
 }
 
-template <bool Set> Executor comparison(C c, ptx::Type type) {
+Compare comparison(C c, ptx::Type type) {
   switch (type) {
   case ptx::Type::U16:
   case ptx::Type::B16:
-    return integerComparison<Set, uint16_t>(c);
+    return integerComparison<uint16_t>(c);
   case ptx::Type::S16:
-    return integerComparison<Set, int16_t>(c);
+    return integerComparison<int16_t>(c);
   case ptx::Type::U32:
   case ptx::Type::B32:
-    return integerComparison<Set, uint32_t>(c);
+    return integerComparison<uint32_t>(c);
   case ptx::Type::S32:
-    return integerComparison<Set, int32_t>(c);
+    return integerComparison<int32_t>(c);
   case ptx::Type::U64:
   case ptx::Type::B64:
-    return integerComparison<Set, uint64_t>(c);
+    return integerComparison<uint64_t>(c);
   case ptx::Type::S64:
-    return integerComparison<Set, int64_t>(c);
+    return integerComparison<int64_t>(c);
   case ptx::Type::F32:
-    return forComparison(c, []<C k>() -> Executor { return comparing<Set, floatCompare<k, float>, float>; });
+    return forComparison(c, []<C k>() -> Compare { return comparing<floatCompare<k, float>, float>(); });
   case ptx::Type::F64:
-    return forComparison(c, []<C k>() -> Executor { return comparing<Set, floatCompare<k, double>, double>; });
+    return forComparison(c, []<C k>() -> Compare { return comparing<floatCompare<k, double>, double>(); });
   case ptx::Type::F16:
-    return forComparison(c,
-                         []<C k>() -> Executor { return comparing<Set, halfCompare<k, sem::HalfFormat>, uint16_t>; });
+    return forComparison(c, []<C k>() -> Compare { return comparing<halfCompare<k, sem::HalfFormat>, uint16_t>(); });
   case ptx::Type::BF16:
-    return forComparison(c,
-                         []<C k>() -> Executor { return comparing<Set, halfCompare<k, sem::BfloatFormat>, uint16_t>; });
+    return forComparison(c, []<C k>() -> Compare { return comparing<halfCompare<k, sem::BfloatFormat>, uint16_t>(); });
   default:
     return nullptr;
   }
@@ -176,8 +171,9 @@ C comparisonNamed(Binding &b, ptx::Type type) {
   b.fail("expected a comparison");
 }
 
-void bindCombination(Binding &b, size_t predicateAt) {
+void bindCombination(Binding &b, size_t predicateAt, Compare compare = nullptr) {
   Combination how;
+  how.compare = compare;
   std::string_view op = b.modifier("bool");
   how.op = op == "and"   ? sem::BoolOp::And
            : op == "or"  ? sem::BoolOp::Or
@@ -201,8 +197,8 @@ void bindSetp(Binding &b) {
     b.setDestination(4, b.predicateDestinationOrNone(b.operand(at++)));
   b.record.op[1] = b.source(b.operand(at), type);
   b.record.op[2] = b.source(b.operand(at + 1), type);
-  bindCombination(b, at + 2);
-  b.record.run = comparison<false>(comparisonNamed(b, type), type);
+  bindCombination(b, at + 2, comparison(comparisonNamed(b, type), type));
+  b.record.run = runSetp;
 }
 
 void bindSet(Binding &b) {
@@ -216,8 +212,8 @@ void bindSet(Binding &b) {
   b.setDestination(0, b.destination(b.operand(0), to));
   b.record.op[1] = b.source(b.operand(1), type);
   b.record.op[2] = b.source(b.operand(2), type);
-  bindCombination(b, 3);
-  b.record.run = comparison<true>(comparisonNamed(b, type), type);
+  bindCombination(b, 3, comparison(comparisonNamed(b, type), type));
+  b.record.run = runSet;
 }
 
 /// Lanes in which a half of two pairs compares as Record::imm says, combined; halves 0 and 1.
