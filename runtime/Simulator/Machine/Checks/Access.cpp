@@ -175,7 +175,7 @@ bool checkLane(Warp &warp, unsigned lane, const Allocation *allocation, uint64_t
 void countGlobal(Warp &warp, unsigned sectors, uint32_t mask, unsigned bytes, AccessKind kind) {
   Worker &worker = *warp.worker;
   const bool reads = kind == AccessKind::Read;
-  const auto lanes = unsigned(__builtin_popcount(mask));
+  const unsigned lanes = mask == ~0u ? laneCount : unsigned(__builtin_popcount(mask));
   const unsigned ideal = std::min((lanes * bytes + 31) / 32, sectors);
   (reads ? worker.counters.globalSectorsRead : worker.counters.globalSectorsWritten) += sectors;
   worker.counters.globalSectorsIdeal += ideal;

@@ -243,17 +243,15 @@ bool releaseWaiting(Warp &warp) {
 }
 
 void rotate(Warp &warp) {
-  bool waits =
-      std::any_of(warp.joins.begin(), warp.joins.end(), [](const Join &join) { return join.used && join.arrived; });
-  if (!warp.spun || !waits) {
+  auto waits = [](const Join &join) { return join.used && join.arrived; };
+  if (!warp.spun || std::none_of(warp.joins.begin(), warp.joins.end(), waits)) {
     warp.starved = 0;
   } else if (++warp.starved > patience) {
     warp.starved = 0;
     releaseWaiting(warp);
   }
-  bool other = std::any_of(warp.fragments.begin(), warp.fragments.end(),
-                           [](const Fragment &fragment) { return fragment.state == FragmentState::Ready; });
-  if (warp.mask && other) {
+  auto ready = [](const Fragment &fragment) { return fragment.state == FragmentState::Ready; };
+  if (warp.mask && std::any_of(warp.fragments.begin(), warp.fragments.end(), ready)) {
     warp.fragments.push_back({warp.pc, warp.mask, warp.join, FragmentState::Ready, 0});
     warp.mask = 0;
     resume(warp);

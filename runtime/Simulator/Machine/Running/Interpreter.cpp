@@ -52,7 +52,7 @@ void runTurn(Warp &warp) {
       mask &= record.guardNegated ? ~predicate : predicate;
     }
     ++executed[at];
-    threads[at] += unsigned(__builtin_popcount(mask));
+    threads[at] += mask == ~0u ? laneCount : unsigned(__builtin_popcount(mask));
     if (warp.watched)
       watch(warp, record, mask);
     if (mask)
