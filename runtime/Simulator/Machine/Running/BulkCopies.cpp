@@ -70,12 +70,16 @@ void moveIn(Warp &warp, Block &block, const BulkCopy &copy) {
 void markMoved(Warp &warp, Block &block, const BulkCopy &copy) {
   if (!warp.block->grid->options.checks.uninitialised)
     return;
-  for (const BulkRun &run : copy.runs)
+  const MemoryView &view = *warp.block->grid->view;
+  for (const BulkRun &run : copy.runs) {
+    if (const Allocation *whole = view.find(run.global, run.bytes); whole && !whole->written)
+      continue; // born written
     for (uint32_t at = 0; run.global && at < run.bytes; at += 16) {
       const unsigned bytes = std::min(16u, run.bytes - at);
       if (uint32_t unwritten = unwrittenBytes(warp, reinterpret_cast<const std::byte *>(run.global) + at, bytes))
         markUnwritten(warp, block.shared.data() + run.shared + at, bytes, unwritten);
     }
+  }
 }
 
 /// Counts the bytes of a load at its mbarrier, and ends the phase that they complete.
