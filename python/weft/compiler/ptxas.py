@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import hashlib
@@ -14,7 +15,7 @@ import shutil
 import subprocess
 import tempfile
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from weft.errors import Error
@@ -124,7 +125,7 @@ def entries(ptx: str, target: str) -> dict[str, Figures]:
 
 
 def _entries(ptx: str, target: str) -> dict[str, Figures]:
-    report, code = _assembled.__wrapped__(ptx, target)
+    report, code = _assembled(ptx, target)
     codes = {} if code is None else _sections(code, r"Function : (\S+)")
     made = {}
     for entry, part in _sections(report, r"Compiling entry function '([^']+)'").items():
@@ -156,17 +157,15 @@ def listing(ptx: str, target: str) -> str | None:
     nvdisasm = find_tool("nvdisasm")
     if find_tool("ptxas") is None or nvdisasm is None:
         return None
-    with tempfile.TemporaryDirectory() as folder:
-        _, cubin = _run(ptx, target, pathlib.Path(folder), "-lineinfo")
-        run = subprocess.run([nvdisasm, "-g", "-c", str(cubin)], capture_output=True, text=True, check=False)
+    with _with_lines(ptx, target) as made:
+        run = subprocess.run([nvdisasm, "-g", "-c", str(made)], capture_output=True, text=True, check=False)
         return run.stdout if run.returncode == 0 else None
 
 
 def control_codes(ptx: str, target: str) -> str:
     """The machine code as nvdisasm prints it with the words of each instruction, and its source line. There must be a
     ptxas and an nvdisasm. Raises weft.Error, with ptxas' words, for PTX that it refuses."""
-    with tempfile.TemporaryDirectory() as folder:
-        _, made = _run(ptx, target, pathlib.Path(folder), "-lineinfo")
+    with _with_lines(ptx, target) as made:
         return disassembled(made)
 
 
@@ -189,9 +188,26 @@ def _version() -> str:
 @functools.lru_cache(maxsize=4)
 def _assembled(ptx: str, target: str) -> tuple[str, str | None]:
     """What ptxas reports, and the machine code."""
+    with _with_lines(ptx, target) as made:
+        return _report_and_lines(ptx, target)[0], _machine_code(made)
+
+
+@functools.lru_cache(maxsize=4)
+def _report_and_lines(ptx: str, target: str) -> tuple[str, bytes]:
+    """What ptxas reports, and the cubin, which has the source lines: asked for one after the other, of the same PTX."""
     with tempfile.TemporaryDirectory() as folder:
-        report, made = _run(ptx, target, pathlib.Path(folder))
-        return report, _machine_code(made)
+        report, made = _run(ptx, target, pathlib.Path(folder), "-lineinfo")
+        return report, made.read_bytes()
+
+
+@contextlib.contextmanager
+def _with_lines(ptx: str, target: str) -> Iterator[pathlib.Path]:
+    """A cubin with source lines, as a file."""
+    _, code = _report_and_lines(ptx, target)
+    with tempfile.TemporaryDirectory() as folder:
+        made = pathlib.Path(folder) / "kernel.cubin"
+        made.write_bytes(code)
+        yield made
 
 
 def _run(ptx: str, target: str, folder: pathlib.Path, *options: str) -> tuple[str, pathlib.Path]:
