@@ -171,6 +171,13 @@ std::string Words::undefinedCode() const {
   return code;
 }
 
+std::string Words::zeroCode() const {
+  std::string code;
+  for (unsigned w = 0; w < count; ++w)
+    code += "mov.b" + std::to_string(std::max(16u, bits)) + " $" + std::to_string(w) + ", 0; ";
+  return code;
+}
+
 static Value vectorOf(ArrayRef<Value> parts, Emitter &e) {
   Value vector = LLVM::PoisonOp::create(e.b, e.loc, VectorType::get(parts.size(), parts[0].getType()));
   for (auto [i, part] : llvm::enumerate(parts))

@@ -49,6 +49,8 @@ struct Words {
   /// PTX that makes $0, $1, ... undefined: 0 to the machine, and to the simulator numbers that nothing wrote, which it
   /// reports where they matter. As many instructions as there are words; to be put in braces.
   std::string undefinedCode() const;
+  /// PTX that makes $0, $1, ... zeros.
+  std::string zeroCode() const;
 };
 Words wordsOf(unsigned bytes, unsigned elementBytes);
 

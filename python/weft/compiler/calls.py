@@ -16,7 +16,7 @@ from ..language import control, errors, maths
 from ..language.casts import cast
 from ..language.emit import builtin
 from ..language.literals import is_number
-from ..language.types import block_type, constexpr, dtype, pointer_type
+from ..language.types import block_type, constexpr, dtype, pointer_type, unwrap
 from ..language.value import tensor
 from .diagnostics import CompilationError
 from .expressions import Expressions, constant
@@ -57,6 +57,8 @@ class Calls(Expressions):
             return self._call_checked(function, function.__name__, arguments, keywords)
         if getattr(function, "__weft_constexpr__", False) or getattr(function, "__module__", None) == math.__name__:
             return self._call_with_constants(function, arguments, keywords)
+        if getattr(function, "__triton_builtin__", False):
+            return self._call_triton_builtin(function, arguments, keywords)
         if isinstance(getattr(function, "__self__", None), (dtype, block_type, str, tuple, int, float)):
             return self._call_with_constants(function, arguments, keywords)  # a method of a constant
         if isinstance(function, type) and issubclass(function, tuple) and hasattr(function, "_fields"):
@@ -92,6 +94,13 @@ class Calls(Expressions):
                     value,
                 )
         return constant(function, *arguments, **keywords)
+
+    def _call_triton_builtin(self, function: Callable[..., Any], arguments: list[Any], keywords: dict[str, Any]) -> Any:
+        """Call a function that its author has marked as one of Triton's own: it runs now, and its constants come as
+        ``constexpr``."""
+        given = [each if isinstance(each, tensor) else constexpr(unwrap(each)) for each in arguments]
+        named = {name: each if isinstance(each, tensor) else constexpr(unwrap(each)) for name, each in keywords.items()}
+        return unwrap(self._call_checked(function, getattr(function, "__name__", "function"), given, named))
 
     def inline(self, function: Any, arguments: list[Any], keywords: dict[str, Any], node: ast.AST | None) -> Any:
         """Visit a @weft.jit function's body here, with its parameters bound; gives what it returns."""

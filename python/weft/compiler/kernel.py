@@ -6,15 +6,16 @@ cache.
 from __future__ import annotations
 
 import functools
+import hashlib
 import json
 import os
 import pathlib
 import sys
 import time
 import warnings
+from collections import namedtuple
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from .. import native
@@ -22,7 +23,8 @@ from ..errors import Error
 from ..recent import Recent
 from ..runtime.addressed import simulated_module
 from ..targets import target_named
-from . import cache
+from . import cache, direct
+from .ast_source import ASTSource, source_of
 from .diagnostics import CompilationError, from_native
 from .fingerprint import compiler_fingerprint
 from .keys import spelled
@@ -47,7 +49,8 @@ class Kernel:
 
     ``ptx`` is the PTX text, ``info`` what the compiler reports (entry, shared_bytes, arguments, times_ms), ``ir`` the
     MLIR text by stage:
-    "python" (as the front end made it), "tile", "warp", "pipelined", "llvm".
+    "python" (as the front end made it), "tile", "warp", "pipelined", "llvm". ``simulated``: whether it is for the
+    simulator alone.
     """
 
     function: JITFunction
@@ -57,6 +60,7 @@ class Kernel:
     ptx: str
     info: dict[str, Any]
     cached: bool = False
+    simulated: bool = False
     _modules: dict[int, Any] = field(default_factory=dict, repr=False)
 
     @property
@@ -96,17 +100,40 @@ class Kernel:
         return {"python": python, **info.get("ir", {})}
 
     @functools.cached_property
-    def metadata(self) -> SimpleNamespace:
-        """What is known of a launch, under Triton's names."""
+    def metadata(self) -> Any:
+        """What is known of a launch, under Triton's names; a named tuple."""
         machine = target_named(self.target)
-        return SimpleNamespace(
-            name=self.name,
-            target=SimpleNamespace(backend="cuda", arch=machine.capability, warp_size=machine.warp_size),
-            shared=self.shared_bytes,
-            num_warps=self.num_warps,
-            num_stages=self.options.num_stages,
-            num_ctas=1,
-        )
+        facts = {
+            "name": self.name,
+            "target": _Target("cpu" if self.simulated else "cuda", machine.capability, machine.warp_size),
+            "shared": self.shared_bytes,
+            "num_warps": self.num_warps,
+            "num_stages": self.options.num_stages,
+            "num_ctas": 1,
+            "warp_size": machine.warp_size,
+            "debug": self.options.debug,
+            "enable_fp_fusion": self.options.enable_fp_fusion,
+            "launch_cooperative_grid": False,
+            "launch_pdl": False,
+            "global_scratch_size": 0,
+            "hash": self.hash,
+        }
+        return namedtuple("KernelMetadata", sorted(facts))(**facts)
+
+    @property
+    def packed_metadata(self) -> Any:
+        """What ``run`` is given of the metadata: all of it."""
+        return self.metadata
+
+    @functools.cached_property
+    def src(self) -> ASTSource:
+        """The kernel with the types and constants that it was compiled for."""
+        return source_of(self.function, self.signature)
+
+    @functools.cached_property
+    def hash(self) -> str:
+        """A digest of the compiled code and of its target."""
+        return hashlib.sha256(f"{self.target}\n{self.ptx}".encode()).hexdigest()
 
     @property
     def n_regs(self) -> int:
@@ -120,9 +147,13 @@ class Kernel:
 
     @functools.cached_property
     def _resources(self) -> Resources:
+        if self.simulated:
+            raise _NoResources(
+                f"expected a kernel for a GPU, which has registers, but '{self.name}' was compiled for the simulator"
+            )
         found = assemble(self.ptx, self.target, self.name)
         if found is None:
-            raise Error(f"expected ptxas to say the registers of '{self.name}', but found none")
+            raise _NoResources(f"expected ptxas to say the registers of '{self.name}', but found none")
         return found
 
     def _init_handles(self) -> None:
@@ -143,6 +174,32 @@ class Kernel:
             return self.function.run(grid=grid, **dict(zip(varying, args, strict=True)), **constants, **options)
         return self.function.run(*args, grid=grid, **kwargs, **options)
 
+    def launch_metadata(self, grid: Any, stream: Any, *args: Any) -> Any:
+        """What hooks of ``run`` are told of a launch: name, grid, warps and stream."""
+        return {"name": self.name, "grid": tuple(grid), "num_warps": self.options.num_warps, "stream": stream}
+
+    def run(
+        self,
+        grid_0: int,
+        grid_1: int,
+        grid_2: int,
+        stream: Any,
+        function: Any,
+        metadata: Any,
+        launch_metadata: Any,
+        launch_enter_hook: Any,
+        launch_exit_hook: Any,
+        *args: Any,
+    ) -> None:
+        """Launch this kernel as it is, by what Triton hands its launchers: an argument for each parameter, or for each
+        that is no constant. Hooks of ``triton.knobs`` are called with every launch; others that are given, with
+        ``launch_metadata``."""
+        for hook in _foreign(launch_enter_hook):
+            hook(launch_metadata)
+        direct.launch(self, (grid_0, grid_1, grid_2), args)
+        for hook in _foreign(launch_exit_hook):
+            hook(launch_metadata)
+
     def module(self, device: Any) -> Any:
         """The runtime module of this kernel on a device (weft.runtime.Module), made on first use."""
         module = self._modules.get(id(device))
@@ -150,6 +207,18 @@ class Kernel:
             made = native.load("_runtime").Module(self.ptx, self.name, self.shared_bytes, device, self.types)
             module = self._modules[id(device)] = simulated_module(made, device, self.types)
         return module
+
+
+_Target = namedtuple("_Target", ("backend", "arch", "warp_size"))
+
+
+def _foreign(hook: Any) -> list[Any]:
+    """The hook that is not one of ``triton.knobs``, which every launch calls."""
+    return [] if hook is None or getattr(hook, "__weft_hooks__", False) else [hook]
+
+
+class _NoResources(Error, AttributeError):
+    """What is known of ptxas alone is missing: ``hasattr`` says so."""
 
 
 def cache_key(function: JITFunction, signature: Signature, options: Options, target: str) -> str | None:

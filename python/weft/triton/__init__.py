@@ -10,7 +10,6 @@ docs/Triton.md says what differs.
 
 from weft.compiler.diagnostics import CompilationError
 from weft.compiler.jit import JITFunction, jit
-from weft.compiler.libraries import compile
 from weft.errors import Error as TritonError
 from weft.integers import cdiv, next_power_of_2
 from weft.kernels.autotuner import autotune
@@ -19,6 +18,7 @@ from weft.kernels.heuristics import heuristics
 from weft.language import aggregate, constexpr_function
 
 from . import backends, compiler, errors, knobs, language, runtime, testing, tools
+from .compiler import compile
 from .errors import InterpreterError, OutOfResources
 from .runtime.jit import KernelInterface, MockTensor, TensorWrapper, must_use_result, reinterpret, set_allocator
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from weft.compiler import launches
+from weft.compiler.cache import directory
 from weft.compiler.launches import Passing
 
 
@@ -28,9 +29,18 @@ class LazyDict:
 class HookChain:
     """Functions that are called with each launch."""
 
+    __weft_hooks__ = True
+
     def __init__(self, hooks: list[Callable[[Passing], Any]]):
         self._hooks = hooks
         self._added: dict[Callable[[LazyDict], Any], Callable[[Passing], Any]] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._added)
+
+    def __call__(self, metadata: Any) -> None:
+        for hook in list(self._added):
+            hook(metadata)
 
     def add(self, hook: Callable[[LazyDict], Any]) -> None:
         """Call ``hook`` with each launch from now on."""
@@ -64,6 +74,7 @@ class _Runtime:
         self._enter, self._exit = HookChain(launches.before), HookChain(launches.after)
         self.interpret = False
         self.debug = False
+        self.jit_post_compile_hook: Any = None
 
     @property
     def launch_enter_hook(self) -> HookChain:
@@ -92,7 +103,23 @@ class _Autotuning:
     listener = None
 
 
+class _Cache:
+    """``dir``: the folder of compiled kernels, which WEFT_CACHE_DIR sets; "" where none are kept."""
+
+    @property
+    def dir(self) -> str:
+        return str(directory() or "")
+
+
+class _Nvidia:
+    """``libdevice_path`` is kept and has no effect: functions of ``libdevice`` are Weft's own."""
+
+    libdevice_path: str | None = None
+
+
+cache = _Cache()
+nvidia = _Nvidia()
 runtime = _Runtime()
 autotuning = _Autotuning()
 
-__all__ = ["HookChain", "LazyDict", "autotuning", "runtime"]
+__all__ = ["HookChain", "LazyDict", "autotuning", "cache", "nvidia", "runtime"]

@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import os
 import pkgutil
 import sys
 from importlib import import_module
+from typing import Any
 
 import weft.triton
 
@@ -23,3 +25,12 @@ def replace() -> None:
     foreign = [name for name in sys.modules if name.startswith("triton.") and f"weft.{name}" not in names]
     for name in foreign:
         del sys.modules[name]
+    _compile_here()
+
+
+def _compile_here() -> None:
+    """torch.compile may compile kernels in other processes, which import Triton itself: have it compile them here."""
+    os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"
+    config: Any = sys.modules.get("torch._inductor.config")
+    if config is not None:
+        config.compile_threads = 1

@@ -8,6 +8,7 @@
 // Division of f32 is `div.full` (at most 2 ulp), as in Triton. Products and sums are contracted to fma by the back end.
 
 #include "compiler/Conversion/WarpToLLVM/Arithmetic/Casts.h"
+#include "compiler/Conversion/WarpToLLVM/Arithmetic/LargeArguments.h"
 #include "compiler/Conversion/WarpToLLVM/Arithmetic/WithNumber.h"
 #include "compiler/Conversion/WarpToLLVM/Emitter.h"
 #include "dialects/Tile/IR/TileOps.h"
@@ -138,6 +139,15 @@ LogicalResult lowerDivision(arith::DivFOp op, Emitter &e) {
   });
 }
 
+LogicalResult lowerRemainder(arith::RemFOp op, Emitter &e) {
+  Type type = registerType(op.getType());
+  return e.perRegister(op, [&](ArrayRef<Value> in) -> Value {
+    if (type.isF64())
+      return remainderOf(in[0], in[1], e);
+    return truncateFromF32(remainderOf(extendToF32(in[0], e), extendToF32(in[1], e), e), type, e);
+  });
+}
+
 LogicalResult lowerCompareInt(arith::CmpIOp op, Emitter &e) {
   auto predicate = static_cast<LLVM::ICmpPredicate>(op.getPredicate()); // the two enumerations are in the same order
   return e.perRegister(
@@ -225,7 +235,7 @@ void addElementwiseLowerings(LoweringTable &table) {
   addDirect<arith::AddFOp, LLVM::FAddOp>(table);
   addDirect<arith::SubFOp, LLVM::FSubOp>(table);
   addDirect<arith::MulFOp, LLVM::FMulOp>(table);
-  addDirect<arith::RemFOp, LLVM::FRemOp>(table);
+  table.add<arith::RemFOp>(lowerRemainder);
   addDirect<arith::NegFOp, LLVM::FNegOp>(table);
   addDirect<arith::MaximumFOp, LLVM::MaximumOp>(table); // NaN if either is: max.NaN
   addDirect<arith::MinimumFOp, LLVM::MinimumOp>(table);

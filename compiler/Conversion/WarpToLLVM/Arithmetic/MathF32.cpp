@@ -3,6 +3,7 @@
 // that each function names.
 
 #include "compiler/Conversion/WarpToLLVM/Arithmetic/MathF32.h"
+#include "compiler/Conversion/WarpToLLVM/Arithmetic/LargeArguments.h"
 #include <cmath>
 #include <limits>
 
@@ -50,7 +51,7 @@ struct Reduced {
 Reduced reduceAngle(Value x, Emitter &e) {
   OpBuilder &b = e.b;
   auto number = [&](double value) { return e.constant(b.getF64FloatAttr(value)); };
-  Value wide = LLVM::FPExtOp::create(b, e.loc, b.getF64Type(), x);
+  Value wide = withinTurns(x, e);
   Value turns = LLVM::RoundEvenOp::create(b, e.loc, LLVM::FMulOp::create(b, e.loc, wide, number(0.6366197723675814)));
   Value minus = LLVM::FNegOp::create(b, e.loc, turns);
   Value angle = LLVM::FMAOp::create(b, e.loc, minus, number(1.5707963267948966), wide);

@@ -20,7 +20,7 @@ mlir::Value log1p(mlir::Value x, Emitter &e);
 /// `sqrt.approx.f32` and `rsqrt.approx.f32` (1 and 2 ulp).
 mlir::Value sqrt(mlir::Value x, Emitter &e);
 mlir::Value rsqrt(mlir::Value x, Emitter &e);
-/// Sine and cosine, 2 ulp for |x| below 2^30; the argument is reduced in f64.
+/// Sine and cosine, 2 ulp; the argument is reduced in f64, of many turns in integers.
 mlir::Value sin(mlir::Value x, Emitter &e);
 mlir::Value cos(mlir::Value x, Emitter &e);
 /// Hyperbolic tangent and error function, 3 ulp.

@@ -37,7 +37,7 @@ from weft.language.maths import (
 from weft.language.maths import ceil as maths_ceil
 from weft.language.maths import erf as erf
 from weft.language.maths import floor as maths_floor
-from weft.language.operators import add, and_, compare, mul, shr, sub, truediv
+from weft.language.operators import add, and_, compare, mod, mul, shr, sub, truediv
 from weft.language.promotion import broadcast_pair, operands
 from weft.language.types import float32, float64, get_int_dtype, int32, int64, uint32, uint64
 from weft.language.value import tensor
@@ -141,9 +141,9 @@ def llround(x: Any) -> tensor:
 
 @builtin
 def fmod(x: Any, y: Any) -> tensor:
-    """x - y·trunc(x / y), of the sign of x. Exact where the quotient has fewer bits than the type."""
+    """x - y·trunc(x / y), of the sign of x; exact."""
     x, y = operands("fmod", _floats(x, "fmod"), y)
-    return fma(-_operation("trunc", fdiv(x, y)), y, x)
+    return mod(x, y)
 
 
 # ---- Signs and kinds

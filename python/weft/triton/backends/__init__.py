@@ -1,11 +1,25 @@
 # Part of Weft. SPDX-License-Identifier: Apache-2.0
-"""``triton.backends``. ``backends`` names the compilers that torch may generate Triton kernels for: none, so that
-``torch.compile`` on a CPU writes its own code in C++."""
+"""``triton.backends``. ``backends`` names what kernels are compiled for and run by: "cpu" is the simulator.
+``torch.compile`` generates Triton kernels for tensors on the CPU where ``torch._inductor.config.cpu_backend`` is
+"triton"; by default it writes C++."""
 
-from typing import Any
+from __future__ import annotations
 
-from . import compiler
+from dataclasses import dataclass
 
-backends: dict[str, Any] = {}
+from . import compiler, driver
+from .compiler import BaseBackend, Compiler
+from .driver import CudaDriver, Driver, DriverBase, SimulatorDriver
 
-__all__ = ["backends", "compiler"]
+
+@dataclass(frozen=True)
+class Backend:
+    """A compiler's class and its driver's."""
+
+    compiler: type[Compiler]
+    driver: type[Driver]
+
+
+backends: dict[str, Backend] = {"nvidia": Backend(Compiler, CudaDriver), "cpu": Backend(Compiler, SimulatorDriver)}
+
+__all__ = ["Backend", "BaseBackend", "DriverBase", "backends", "compiler", "driver"]

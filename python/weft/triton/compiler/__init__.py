@@ -2,9 +2,8 @@
 """``triton.compiler``: compiled kernels and errors."""
 
 from weft.compiler.diagnostics import CompilationError
-from weft.compiler.kernel import Kernel as CompiledKernel
-from weft.compiler.libraries import compile
 
 from . import compiler, errors
+from .compiler import ASTSource, CompiledKernel, compile, make_backend
 
-__all__ = ["CompilationError", "CompiledKernel", "compile", "compiler", "errors"]
+__all__ = ["ASTSource", "CompilationError", "CompiledKernel", "compile", "compiler", "errors", "make_backend"]

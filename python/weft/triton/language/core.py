@@ -9,6 +9,7 @@ from weft.language import KernelError, constexpr, dtype, pointer_type
 from weft.language.emit import builtin as builtin
 from weft.language.shapes import MAX_ELEMENTS
 from weft.language.types import get_int_dtype as _get_int_dtype
+from weft.language.types import unwrap
 
 from .polling import atomic_poll as atomic_poll
 
@@ -68,6 +69,14 @@ _aggregate = aggregate  # noqa: F405
 #: what a function of the language raises
 TritonError = KernelError
 PropagateNan = PropagateNan  # noqa: F405
+
+
+def _unwrap_if_constexpr(o: Any) -> Any:
+    """A constant's value; anything else as it is."""
+    return unwrap(o)
+
+
+vars(_unwrap_if_constexpr)["__weft_constexpr__"] = True
 
 
 def is_pointer(value: Any) -> bool:

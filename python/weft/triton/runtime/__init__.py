@@ -7,7 +7,8 @@ from weft.kernels.config import Config
 from weft.kernels.heuristics import Heuristics, heuristics
 from weft.triton.errors import InterpreterError, OutOfResources
 
-from . import autotuner, cache, driver, errors, jit
+from . import autotuner, cache, errors, jit
+from .driver import driver
 from .jit import KernelInterface, MockTensor, TensorWrapper, reinterpret
 
 __all__ = [

@@ -1,105 +1,42 @@
 # Part of Weft. SPDX-License-Identifier: Apache-2.0
-"""``triton.runtime.driver``: the device that kernels run on. Without a GPU it is the simulator, of backend "cpu", whose
-properties are those of the GPU that stands for its target.
-"""
+"""``triton.runtime.driver``: which device kernels run on. The module's ``driver`` is what ``triton.runtime.driver``
+names too."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
-
-from weft.compiler.targets import target_of
-from weft.kernels.bench import do_bench
-from weft.runtime.devices import open_device
-from weft.targets import targets
+from weft.triton.backends import backends
+from weft.triton.backends.compiler import GPUTarget
+from weft.triton.backends.driver import Driver, Utils
 
 
-@dataclass(frozen=True)
-class GPUTarget:
-    """What kernels are compiled for: "cuda" (or "cpu", the simulator), the compute capability as in 80, and threads of
-    a warp."""
+class DriverConfig:
+    """``active`` is the driver that kernels run by, ``default`` the one that is there by itself: of the default device,
+    a GPU or the simulator."""
 
-    backend: str
-    arch: int
-    warp_size: int
+    def __init__(self) -> None:
+        self._active: Driver | None = None
 
+    @property
+    def default(self) -> Driver:
+        """The driver of the default device."""
+        return next(each.driver() for each in backends.values() if each.driver.is_active())
 
-class Utils:
-    """Questions about devices."""
+    @property
+    def active(self) -> Driver:
+        """The driver that was set, else the default one."""
+        return self._active or self.default
 
-    def get_device_properties(self, device: int | None = None) -> dict[str, Any]:
-        """Shared memory of a block, registers of a multiprocessor, how many these are, threads of a warp, a clock."""
-        opened = _device(device)
-        target = targets()[target_of(opened)]
-        gpu = next(iter(target.gpus.values()))
-        known = opened.properties
-        return {
-            "max_shared_mem": int(known.get("max_shared_bytes", target.shared_bytes_per_block)),
-            "max_num_regs": target.registers_per_processor,
-            "multiprocessor_count": int(known.get("multiprocessors", gpu.multiprocessors)),
-            "warpSize": target.warp_size,
-            "sm_clock_rate": int(gpu.clock * 1e6),
-        }
+    def set_active(self, driver: Driver) -> None:
+        """Use a driver from now on. Raises TypeError for what is none."""
+        if not isinstance(driver, Driver):
+            raise TypeError(f"expected a driver of triton.backends.backends, but got {driver!r}")
+        self._active = driver
 
-
-class Driver:
-    """The active driver."""
-
-    utils = Utils()
-
-    def get_current_target(self) -> GPUTarget:
-        """What kernels are compiled for now."""
-        opened = _device(None)
-        target = targets()[target_of(opened)]
-        return GPUTarget("cpu" if opened.simulated else "cuda", target.capability, target.warp_size)
-
-    def get_active_torch_device(self) -> Any:
-        """Where torch's tensors must be for kernels to take them."""
-        import torch
-
-        opened = _device(None)
-        return torch.device("cpu" if opened.simulated else opened.name)
-
-    def get_current_device(self) -> int:
-        """The number of the present GPU; 0 for the simulator."""
-        import torch
-
-        return torch.cuda.current_device() if torch.cuda.is_available() else 0
-
-    def get_current_stream(self, device: int = 0) -> int:
-        """The handle of torch's present stream on a GPU; 0 for the simulator."""
-        import torch
-
-        return int(torch.cuda.current_stream(device).cuda_stream) if torch.cuda.is_available() else 0
-
-    def get_device_interface(self) -> Any:
-        """torch.cuda, or torch.cpu for the simulator."""
-        import torch
-
-        return torch.cpu if _device(None).simulated else torch.cuda
-
-    def get_benchmarker(self) -> Any:
-        """The function that times a call."""
-        return do_bench
-
-    def get_empty_cache_for_benchmark(self) -> Any:
-        """Memory that is written to empty the L2 cache."""
-        import torch
-
-        return torch.empty(256 << 20, dtype=torch.int8, device=self.get_active_torch_device())
-
-    def clear_cache(self, cache: Any) -> None:
-        """Empty the L2 cache by writing to memory."""
-        cache.zero_()
+    def reset_active(self) -> None:
+        """Use the default driver again."""
+        self._active = None
 
 
-def _device(number: int | None) -> Any:
-    """The GPU of that number, the default device for None; the simulator where that is the default."""
-    default = open_device()
-    return default if number is None or default.simulated else open_device(f"cuda:{number}")
+driver = DriverConfig()
 
-
-active = Driver()
-driver = active
-
-__all__ = ["Driver", "GPUTarget", "Utils", "active", "driver"]
+__all__ = ["Driver", "DriverConfig", "GPUTarget", "Utils", "driver"]
