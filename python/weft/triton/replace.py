@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import Any
 
 import weft.triton
+from weft.triton.backends.driver import SimulatorDriver
 
 _ABSENT = ("__main__", "replace")
 
@@ -25,12 +26,18 @@ def replace() -> None:
     foreign = [name for name in sys.modules if name.startswith("triton.") and f"weft.{name}" not in names]
     for name in foreign:
         del sys.modules[name]
-    _compile_here()
+    _tell_torch()
 
 
-def _compile_here() -> None:
-    """torch.compile may compile kernels in other processes, which import Triton itself: have it compile them here."""
-    os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"
+def _tell_torch() -> None:
+    """Settings of torch.compile. It may compile kernels in other processes, which import Triton itself: have it compile
+    them here. Without a GPU it is not to look into kernels that a script launches, but to run them as they are."""
+    settings: dict[str, tuple[str, Any]] = {"compile_threads": ("TORCHINDUCTOR_COMPILE_THREADS", 1)}
+    if SimulatorDriver.is_active():
+        name = "triton_disable_device_detection"
+        settings[name] = ("TORCHINDUCTOR_TRITON_DISABLE_DEVICE_DETECTION", True)
     config: Any = sys.modules.get("torch._inductor.config")
-    if config is not None:
-        config.compile_threads = 1
+    for name, (variable, value) in settings.items():
+        os.environ[variable] = str(int(value))
+        if config is not None:
+            setattr(config, name, value)
