@@ -114,6 +114,46 @@ def test_powers_of_special_numbers():
     np.testing.assert_allclose(z, exact, rtol=1e-4)
 
 
+@weft.jit
+def remainder(x, y, z, N: wl.constexpr):
+    at = wl.program_id(0) * N + wl.arange(0, N)
+    wl.store(z + at, wl.load(x + at) % wl.load(y + at))
+
+
+@pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64])
+def test_remainders_are_exact(kind, seed):
+    """Of any two numbers, also where the quotient has more bits than the type, and of quotients just below integers."""
+    random, bits = np.random.default_rng(seed), np.dtype(kind).itemsize * 8
+    any_bits = random.integers(0, 2**bits, 2 * N - 256, dtype=np.uint64).astype(f"u{bits // 8}").view(kind)
+    with np.errstate(all="ignore"):
+        pairs = np.array(np.meshgrid(SPECIAL, SPECIAL)).reshape(2, -1).astype(kind)
+    below = 3 * np.arange(N).astype(kind), np.full(N, np.nextafter(kind(3), kind(4)))
+    x = np.concatenate([any_bits, pairs[0], below[0]])
+    y = np.concatenate([random.permutation(any_bits), pairs[1], below[1]])
+    with np.errstate(all="ignore"):
+        exact = np.fmod(x, y)
+    for function in (remainder, None):
+        z = np.full(len(x), 5, kind)
+        if function is None and kind is np.float16:
+            continue
+        for start in range(0, len(x), N):
+            part = slice(start, start + N)
+            kernel, given = (remainder, {}) if function else (binary, {"F": libdevice.fmod})
+            kernel[1,](x[part], y[part], z[part], N=N, **given)
+        np.testing.assert_array_equal(z, exact)
+        known = ~np.isnan(exact)
+        assert np.array_equal(np.signbit(z)[known], np.signbit(exact)[known])
+
+
+def test_angles_of_many_turns():
+    x = np.float32(np.concatenate([np.logspace(8, 38.5, N - 4), [-(2.0**30), 2.0**30, 3.4e38, -1e30]]))
+    y = np.full(N, np.nan, np.float32)
+    for function, reference in ((wl.sin, np.sin), (wl.cos, np.cos)):
+        unary[1,](x, y, F=function, N=N)
+        exact = reference(x.astype(np.float64))
+        assert (np.abs(y - exact) / np.spacing(np.abs(exact).astype(np.float32))).max() <= 2.51
+
+
 def test_angles_of_special_points():
     x, y = (each.ravel().copy() for each in np.meshgrid(SPECIAL, SPECIAL))
     z = np.full(256, 5, np.float32)

@@ -114,3 +114,42 @@ def test_products_follow_rows_and_columns(block, stages, seed):
     assert run(few, few, 3 * block, None) == (set(), True)
     assert run(few, few, 2 * block + 8, 0.0) == (set(), True)
     assert run(few, few, 2 * block + 8, None)[0] == {"uninitialised"}
+
+
+@weft.jit
+def divided(x, y, n, N: wl.constexpr):
+    at = wl.arange(0, N)
+    wl.store(y + at, wl.load(x + at, mask=at < n) % 3, mask=at < n)
+
+
+@weft.jit
+def searched(x, y, n, N: wl.constexpr):
+    """What is loaded decides whether more is."""
+    at = wl.arange(0, N)
+    value = wl.load(x + at, mask=at < n)
+    wl.store(y + at, wl.load(x + at, mask=(value > 3) & (at < N), other=0), mask=at < n)
+
+
+@weft.jit
+def searched_in_a_loop(x, y, n, N: wl.constexpr):
+    at = wl.arange(0, N)
+    total = wl.zeros((N,), wl.int32)
+    for i in range(4):
+        value = wl.load(x + i * N + at, mask=at < n)
+        total += wl.load(x + at, mask=(value > 3) & (at < N), other=0).to(wl.int32)
+    wl.store(y + at, total, mask=at < n)
+
+
+@pytest.mark.parametrize("kind", ["int64", "float32", "float64", "int32"])
+def test_branches_of_the_compilers_own_are_no_fault(kind):
+    x, y = np.arange(64).astype(kind), np.zeros(64, kind)
+    assert not simulate(divided, 1, x, y, 50, N=64).findings
+    assert np.array_equal(y[:50], x[:50] % 3) and not y[50:].any()
+
+
+def test_what_decides_a_load_is_a_number():
+    x, y = np.arange(256, dtype=np.int32), np.zeros(64, np.int32)
+    assert not simulate(searched, 1, x, y, 50, N=64).findings
+    assert np.array_equal(y[:50], np.where(x[:50] > 3, x[:50], 0))
+    assert not simulate(searched_in_a_loop, 1, x, y, 50, N=64).findings
+    assert np.array_equal(y[:50], 3 * x[:50] + np.where(x[:50] > 3, x[:50], 0))

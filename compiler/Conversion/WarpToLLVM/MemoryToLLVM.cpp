@@ -14,8 +14,7 @@
 #include "compiler/Conversion/WarpToLLVM/VectorAccess.h"
 #include "dialects/Tile/IR/TileOps.h"
 #include "dialects/Warp/IR/WarpDialect.h"
-#include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Math/IR/Math.h"
+#include "dialects/Warp/Transforms/Accesses/UndefinedElements.h"
 
 using namespace mlir;
 
@@ -69,41 +68,6 @@ Registers plainLoad(Value pointer, unsigned width, Type memory, bool isVolatile,
   return result;
 }
 
-/// Whether an operation on such a value has branches of the compiler's own: LLVM's divisions of 64 bits, long divisions.
-bool hasBranches(Operation *op, Type operand) {
-  if (isa<arith::RemFOp, math::SinOp, math::CosOp>(op))
-    return true;
-  return isa<arith::DivSIOp, arith::DivUIOp, arith::RemSIOp, arith::RemUIOp>(op) &&
-         tile::elementTypeOf(operand).isInteger(64);
-}
-
-/// Whether a value, by way of others made of it, decides whether memory is read, or a branch of the compiler's own.
-/// The program may mask what comes of it: it must be some number, where else the simulator would report that nothing
-/// wrote it.
-bool decidesAWay(Value loaded) {
-  SmallVector<Value> open{loaded};
-  llvm::SmallPtrSet<void *, 32> seen;
-  auto follow = [&](ValueRange values) {
-    for (Value value : values)
-      if (seen.insert(value.getAsOpaquePointer()).second)
-        open.push_back(value);
-  };
-  while (!open.empty()) {
-    Value value = open.pop_back_val();
-    for (Operation *user : value.getUsers()) {
-      if (auto load = dyn_cast<tile::LoadOp>(user); load && load.getMask() == value)
-        return true;
-      if (hasBranches(user, value.getType()))
-        return true;
-      Operation *block = user->hasTrait<OpTrait::IsTerminator>() ? user->getParentOp() : user;
-      follow(block->getResults());
-      for (Region &region : block->getRegions())
-        follow(region.getArguments());
-    }
-  }
-  return false;
-}
-
 /// One vector loaded where `mask` (null: always) is true; `other` (empty: undefined) elsewhere.
 Registers predicatedLoad(tile::LoadOp op, Value pointer, Value mask, ArrayRef<Value> other, unsigned width, Type memory,
                          Emitter &e) {
@@ -121,7 +85,7 @@ Registers predicatedLoad(tile::LoadOp op, Value pointer, Value mask, ArrayRef<Va
     // Where the program masks, words of lanes that load nothing are set, to `other` or to anything; elsewhere those
     // lanes get what another lane has loaded.
     if (other.empty() && op.getMask() && !op->hasAttr(warp::unreadElsewhereAttrName))
-      code += decidesAWay(op.getResult()) ? words.zeroCode() : words.undefinedCode();
+      code += warp::decidesAWay(op.getResult()) ? words.zeroCode() : words.undefinedCode();
     for (auto [w, start] : llvm::enumerate(other.empty() ? Registers() : toWords(other, words, e)))
       code += "mov.b" + std::to_string(std::max(16u, words.bits)) + " $" + std::to_string(w) + ", " +
               operand(start, words.constraint()) + "; ";

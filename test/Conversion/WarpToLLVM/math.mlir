@@ -39,9 +39,9 @@ module attributes {warp.target = "sm_80"} {
 
 // -----
 
-// Functions without an instruction are polynomials; sine reduces its argument in f64.
+// Functions without an instruction are polynomials; sine reduces its argument in f64, whole turns of a large one before.
 // CHECK-LABEL: llvm.func @polynomials
-// CHECK: llvm.fpext %{{.*}} : f32 to f64
+// CHECK: llvm.inline_asm {{.*}}setp.ltu.f32 p, a, 0f4E800000; @p bra around;{{.*}} "=d,f"
 // CHECK: llvm.intr.roundeven
 // CHECK: llvm.fptrunc %{{.*}} : f64 to f32
 // CHECK: llvm.intr.fma
@@ -51,6 +51,22 @@ module attributes {warp.target = "sm_80"} {
     %a = math.sin %s : f32
     %b = math.tanh %a : f32
     tile.store %x, %b : !tile.ptr<f32>
+    return
+  }
+}
+
+// -----
+
+// A remainder is exact: a quotient that has all its bits gives it, else the mantissas are divided.
+// CHECK-LABEL: llvm.func @remainders
+// CHECK: llvm.inline_asm {{.*}}div.rz.f32 q, $1, $2;{{.*}}rem.u32 m, x, y;{{.*}} "=f,f,f"
+// CHECK: llvm.inline_asm {{.*}}div.rz.f64 q, $1, $2;{{.*}}rem.u64 m, x, y;{{.*}} "=d,d,d"
+module attributes {warp.target = "sm_80"} {
+  func.func @remainders(%x: !tile.ptr<f32>, %y: !tile.ptr<f64>, %s: f32, %t: f32, %u: f64) attributes {tile.kernel} {
+    %a = arith.remf %s, %t : f32
+    %b = arith.remf %u, %u : f64
+    tile.store %x, %a : !tile.ptr<f32>
+    tile.store %y, %b : !tile.ptr<f64>
     return
   }
 }

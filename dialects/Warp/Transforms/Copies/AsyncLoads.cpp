@@ -1,6 +1,7 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 #include "dialects/Warp/Transforms/Copies/AsyncLoads.h"
 
+#include "dialects/Warp/Transforms/Accesses/UndefinedElements.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/Matchers.h"
 
@@ -43,7 +44,8 @@ StringRef whyNotAsync(tile::LoadOp load, const TargetInfo &target) {
 }
 
 void startCopy(OpBuilder &b, tile::LoadOp load, Value shared) {
-  bool undefined = load.getMask() && !load.getOther(), throughL1 = load.getCache() == tile::CacheModifier::CA;
+  bool undefined = load.getMask() && !load.getOther() && !decidesAWay(load.getResult());
+  bool throughL1 = load.getCache() == tile::CacheModifier::CA;
   AsyncCopyOp::create(b, load.getLoc(), load.getPtr(), load.getMask(), shared, contiguityOf(load), undefined,
                       throughL1);
   AsyncCommitOp::create(b, load.getLoc());

@@ -1,0 +1,14 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// Elements that a masked load leaves undefined.
+#pragma once
+
+#include "mlir/IR/Value.h"
+
+namespace weft::warp {
+
+/// Whether a value, by way of others made of it, decides whether memory is read, or a branch of the compiler's own.
+/// The program may mask what comes of it: it must be some number, where else the simulator would report that nothing
+/// wrote it.
+bool decidesAWay(mlir::Value loaded);
+
+} // namespace weft::warp
