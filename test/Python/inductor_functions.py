@@ -79,7 +79,7 @@ def special_functions(x):
 
 
 def casts(x):
-    return x.half().float(), x.bfloat16(), x.double(), x.int(), x.to(int8), x.to(torch.float8_e4m3fn).float()
+    return x.half(), x.bfloat16(), x.double(), x.int(), x.to(int8), x.to(torch.float8_e4m3fn).float()
 
 
 # ---- Memory by indices
@@ -150,10 +150,6 @@ def attention(q, k, v):
     return scores.masked_fill(torch.ones(scores.shape[-2:], dtype=torch.bool).triu(1), -math.inf).softmax(-1) @ v
 
 
-def products(x, y, b):
-    return torch.addmm(b, x, y).relu(), x.t() @ x
-
-
 BLOCK = [floats(2, 12, 32), floats(32, 96), floats(32, 32), floats(32, 64), floats(64, 32), floats(32)]
 LOOKUPS = [floats(9, 12), integers(20, low=-9, high=9), integers(9, 5, low=0, high=12), floats(20, 12)]
 
@@ -195,7 +191,6 @@ MORE = {
     "block": (block, [each / 4 for each in BLOCK], True, {}),
     "dynamic_softmaxes": (softmaxes, [floats(13, 37)], True, {"dynamic": True}),
     "dynamic_lookups": (lookups, LOOKUPS, False, {"dynamic": True}),
-    "products": (products, [floats(50, 70) / 8, floats(70, 40), floats(40)], False, {"max_autotune_gemm": True}),
 }
 T = "triton."
 KINDS = {

@@ -259,3 +259,25 @@ def test_torch_compiles_around_kernels_of_a_replaced_triton(tmp_path):
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     assert done.stdout.endswith("compiled\n")
+
+
+def test_files_are_kept_by_a_key(monkeypatch, tmp_path):
+    monkeypatch.setenv("WEFT_CACHE_DIR", str(tmp_path))
+    kept = triton.runtime.cache.get_cache_manager("key")
+    assert kept.get_file("a.so") is None and kept.get_group("all") is None
+    path = kept.put(b"code", "a.so")
+    assert kept.get_file("a.so") == path and pathlib.Path(path).read_bytes() == b"code"
+    assert pathlib.Path(kept.put("text", "a.so")).read_text() == "text"
+    assert [each.name for each in pathlib.Path(kept.cache_dir).iterdir()] == ["a.so"]
+    kept.put_group("all", {"a.so": path})
+    assert triton.runtime.cache.get_cache_manager("key").get_group("all") == {"a.so": path}
+    assert triton.runtime.cache.get_cache_manager("other").get_group("all") is None
+    pathlib.Path(path).unlink()
+    assert kept.get_group("all") is None
+    with pytest.raises(weft.Error, match=r"expected the name of a file, without a folder, but got '../a'"):
+        kept.put("", "../a")
+    with pytest.raises(weft.Error, match=r"expected a key that names a folder, but got '\.\.'"):
+        triton.runtime.cache.get_cache_manager("..")
+    monkeypatch.setenv("WEFT_CACHE", "0")
+    with pytest.raises(weft.Error, match="expected a folder to keep files in, but WEFT_CACHE=0 turns it off"):
+        triton.runtime.cache.get_cache_manager("key")

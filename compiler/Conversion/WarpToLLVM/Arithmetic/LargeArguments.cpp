@@ -41,7 +41,8 @@ std::string remainderCode(const Format &f) {
   s += "setp.leu" + fl + "p, c, " + f.prefix + std::string(std::string(f.infinity).size(), '0') + "; @p bra around; ";
   // x is no subnormal here: its quotient is too large.
   s += "mov" + b + "x, a; mov" + b + "y, c; shr" + u + "n, x, " + bits + "; shr" + u + "e, y, " + bits + "; ";
-  s += "and" + b + "x, x, " + f.fraction + "; or" + b + "x, x, " + f.hidden + "; and" + b + "y, y, " + f.fraction + "; ";
+  s += "and" + b + "x, x, " + f.fraction + "; or" + b + "x, x, " + f.hidden + "; ";
+  s += "and" + b + "y, y, " + f.fraction + "; ";
   s += "setp.ne" + u + "p, e, 0; @p or" + b + "y, y, " + f.hidden + "; @!p mov" + b + "e, 1; ";
   s += "sub" + u + "n, n, e; rem" + u + "m, x, y; ";
   s += "again: setp.eq" + u + "p, n, 0; @p bra divided; min" + u + "k, n, " + room + "; ";
@@ -57,7 +58,8 @@ std::string remainderCode(const Format &f) {
 }
 
 /// The bits of 1 / (2 pi) after the point.
-constexpr std::array<const char *, 7> turnWords = {"0x28BE60DB", "0x9391054A", "0x7F09D5F4", "0x7D4D3770", "0x36D8A566", "0x4F10E410", "0x7F9458EA"};
+constexpr std::array<const char *, 7> turnWords = {"0x28BE60DB", "0x9391054A", "0x7F09D5F4", "0x7D4D3770",
+                                                  "0x36D8A566", "0x4F10E410", "0x7F9458EA"};
 
 /// The mantissa times 2^k / (2 pi), of which the whole turns are left out: three words of 1 / (2 pi) from bit k on.
 std::string turnsCode() {
@@ -74,7 +76,8 @@ std::string turnsCode() {
   return s + "shf.l.clamp.b32 h, c1, c0, k; mul.lo.u32 h, h, m; mov.b64 t, {0, h}; "
              "shf.l.clamp.b32 h, c2, c1, k; mul.wide.u32 v, h, m; add.u64 t, t, v; "
              "shf.l.clamp.b32 h, c3, c2, k; mul.hi.u32 h, h, m; cvt.u64.u32 v, h; add.u64 t, t, v; "
-             "cvt.rn.f64.s64 w, t; mul.rn.f64 w, w, 0d3C1921FB54442D18; setp.lt.f32 p, $1, 0f00000000; @p neg.f64 w, w; "
+             "cvt.rn.f64.s64 w, t; mul.rn.f64 w, w, 0d3C1921FB54442D18; "
+             "setp.lt.f32 p, $1, 0f00000000; @p neg.f64 w, w; "
              "around: mov.f64 $0, w; }";
 }
 

@@ -10,7 +10,8 @@ using namespace mlir;
 
 namespace weft::warp {
 
-/// Whether an operation on such a value has branches of the compiler's own: LLVM's divisions of 64 bits, long divisions.
+/// Whether an operation on such a value has branches of the compiler's own: LLVM's divisions of 64 bits, long
+/// divisions.
 static bool hasBranches(Operation *op, Type operand) {
   if (isa<arith::RemFOp, math::SinOp, math::CosOp>(op))
     return true;
