@@ -11,19 +11,19 @@ namespace {
 
 /// A float type as PTX spells its instructions and its numbers.
 struct Format {
-  const char *width;     // "32"
-  const char *prefix;    // of a number in hexadecimal
-  const char *exact;     // quotients below it have all their bits: 2^24
-  const char *infinity;  // these three as bits
-  const char *fraction;  // the mask of the bits after the point
-  const char *hidden;    // the bit before the point
-  unsigned bits;         // after the point
-  unsigned room;         // bits that a mantissa leaves in an integer of the width
+  const char *width;    // "32"
+  const char *prefix;   // of a number in hexadecimal
+  const char *exact;    // quotients below it have all their bits: 2^24
+  const char *infinity; // these three as bits
+  const char *fraction; // the mask of the bits after the point
+  const char *hidden;   // the bit before the point
+  unsigned bits;        // after the point
+  unsigned room;        // bits that a mantissa leaves in an integer of the width
 };
 
 constexpr Format f32Format = {"32", "0f", "4B800000", "7F800000", "8388607", "8388608", 23, 8};
-constexpr Format f64Format = {"64", "0d", "4340000000000000", "7FF0000000000000", "4503599627370495",
-                              "4503599627370496", 52, 11};
+constexpr Format f64Format = {
+    "64", "0d", "4340000000000000", "7FF0000000000000", "4503599627370495", "4503599627370496", 52, 11};
 
 /// A quotient rounded toward zero that has all its bits gives the remainder by one fused multiply-add. Else the
 /// mantissas are divided as integers: n steps of the exponent at a time, as many as there is room for.
@@ -59,7 +59,7 @@ std::string remainderCode(const Format &f) {
 
 /// The bits of 1 / (2 pi) after the point.
 constexpr std::array<const char *, 7> turnWords = {"0x28BE60DB", "0x9391054A", "0x7F09D5F4", "0x7D4D3770",
-                                                  "0x36D8A566", "0x4F10E410", "0x7F9458EA"};
+                                                   "0x36D8A566", "0x4F10E410", "0x7F9458EA"};
 
 /// The mantissa times 2^k / (2 pi), of which the whole turns are left out: three words of 1 / (2 pi) from bit k on.
 std::string turnsCode() {
@@ -86,8 +86,10 @@ std::string turnsCode() {
 Value remainderOf(Value x, Value y, Emitter &e) {
   bool wide = x.getType().isF64();
   static const std::string narrowCode = remainderCode(f32Format), wideCode = remainderCode(f64Format);
-  return e.inlineAsm(wide ? wideCode : narrowCode, wide ? "=d,d,d" : "=f,f,f", x.getType(), {x, y},
-                     /*sideEffects=*/false).front();
+  return e
+      .inlineAsm(wide ? wideCode : narrowCode, wide ? "=d,d,d" : "=f,f,f", x.getType(), {x, y},
+                 /*sideEffects=*/false)
+      .front();
 }
 
 Value withinTurns(Value x, Emitter &e) {
