@@ -57,6 +57,23 @@ module attributes {warp.target = "sm_80"} {
 
 // -----
 
+// An angle that is known to be small is reduced in f64 alone.
+// CHECK-LABEL: llvm.func @small_angle
+// CHECK-NOT: llvm.inline_asm {{.*}}"=d,f"
+// CHECK: llvm.fpext
+// CHECK: llvm.intr.roundeven
+module attributes {warp.target = "sm_80"} {
+  func.func @small_angle(%x: !tile.ptr<f32>, %s: f32) attributes {tile.kernel} {
+    %a = math.sin %s fastmath<afn> : f32
+    %b = math.cos %s fastmath<afn> : f32
+    %c = arith.addf %a, %b : f32
+    tile.store %x, %c : !tile.ptr<f32>
+    return
+  }
+}
+
+// -----
+
 // A remainder is exact: a quotient that has all its bits gives it, else the mantissas are divided.
 // CHECK-LABEL: llvm.func @remainders
 // CHECK: llvm.inline_asm {{.*}}div.rz.f32 q, $1, $2;{{.*}}rem.u32 m, x, y;{{.*}} "=f,f,f"

@@ -48,10 +48,10 @@ struct Reduced {
   Value angle, quarter;
 };
 
-Reduced reduceAngle(Value x, Emitter &e) {
+Reduced reduceAngle(Value x, bool isSmall, Emitter &e) {
   OpBuilder &b = e.b;
   auto number = [&](double value) { return e.constant(b.getF64FloatAttr(value)); };
-  Value wide = withinTurns(x, e);
+  Value wide = isSmall ? LLVM::FPExtOp::create(b, e.loc, b.getF64Type(), x).getResult() : withinTurns(x, e);
   Value turns = LLVM::RoundEvenOp::create(b, e.loc, LLVM::FMulOp::create(b, e.loc, wide, number(0.6366197723675814)));
   Value minus = LLVM::FNegOp::create(b, e.loc, turns);
   Value angle = LLVM::FMAOp::create(b, e.loc, minus, number(1.5707963267948966), wide);
@@ -61,9 +61,9 @@ Reduced reduceAngle(Value x, Emitter &e) {
 }
 
 /// Sine of x plus `shift` quarter turns.
-Value sinShifted(Value x, int shift, Emitter &e) {
+Value sinShifted(Value x, bool isSmall, int shift, Emitter &e) {
   Builder f{e};
-  auto [angle, quarter] = reduceAngle(x, e);
+  auto [angle, quarter] = reduceAngle(x, isSmall, e);
   if (shift)
     quarter = LLVM::AddOp::create(e.b, e.loc, quarter, e.i32(shift));
   Value square = f.mul(angle, angle);
@@ -125,8 +125,8 @@ Value log1p(Value x, Emitter &e) {
   return f.add(log(u, e), f.select(ordinary, correction, f.number(0)));
 }
 
-Value sin(Value x, Emitter &e) { return sinShifted(x, 0, e); }
-Value cos(Value x, Emitter &e) { return sinShifted(x, 1, e); }
+Value sin(Value x, bool isSmall, Emitter &e) { return sinShifted(x, isSmall, 0, e); }
+Value cos(Value x, bool isSmall, Emitter &e) { return sinShifted(x, isSmall, 1, e); }
 
 // Small: x + x³ P(x²). Else 1 - 2 / (e^2x + 1).
 Value tanh(Value x, Emitter &e) {

@@ -20,9 +20,10 @@ mlir::Value log1p(mlir::Value x, Emitter &e);
 /// `sqrt.approx.f32` and `rsqrt.approx.f32` (1 and 2 ulp).
 mlir::Value sqrt(mlir::Value x, Emitter &e);
 mlir::Value rsqrt(mlir::Value x, Emitter &e);
-/// Sine and cosine, 2 ulp; the argument is reduced in f64, of many turns in integers.
-mlir::Value sin(mlir::Value x, Emitter &e);
-mlir::Value cos(mlir::Value x, Emitter &e);
+/// Sine and cosine, 2 ulp; the argument is reduced in f64, of many turns in integers, unless it is known to be small:
+/// at most 2^31.
+mlir::Value sin(mlir::Value x, bool isSmall, Emitter &e);
+mlir::Value cos(mlir::Value x, bool isSmall, Emitter &e);
 /// Hyperbolic tangent and error function, 3 ulp.
 mlir::Value tanh(mlir::Value x, Emitter &e);
 mlir::Value erf(mlir::Value x, Emitter &e);

@@ -4,6 +4,7 @@
 #include "compiler/Conversion/WarpToLLVM/Arithmetic/Casts.h"
 #include "compiler/Conversion/WarpToLLVM/Arithmetic/MathF32.h"
 #include "compiler/Conversion/WarpToLLVM/Emitter.h"
+#include "dialects/Warp/Transforms/Accesses/UndefinedElements.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 
 using namespace mlir;
@@ -22,6 +23,16 @@ template <typename Op, typename Wide = void> void addF32(LoweringTable &table, V
         if (type.isF64())
           return Wide::create(e.b, e.loc, type, in[0]);
       return truncateFromF32(function(extendToF32(in[0], e), e), type, e);
+    });
+  });
+}
+
+/// Lowers a function of angles.
+template <typename Source> void addAngle(LoweringTable &table, Value (*function)(Value x, bool isSmall, Emitter &e)) {
+  table.add<Source>([function](Source op, Emitter &e) {
+    Type type = registerType(op.getType());
+    return e.perRegister(op, [&](ArrayRef<Value> in) -> Value {
+      return truncateFromF32(function(extendToF32(in[0], e), warp::isOfSmallAngle(op), e), type, e);
     });
   });
 }
@@ -64,8 +75,8 @@ void addMathLowerings(LoweringTable &table) {
   addF32<math::Log2Op>(table, f32::log2);
   addF32<math::Log1pOp>(table, f32::log1p);
   addF32<math::SqrtOp, LLVM::SqrtOp>(table, f32::sqrt);
-  addF32<math::SinOp>(table, f32::sin);
-  addF32<math::CosOp>(table, f32::cos);
+  addAngle<math::SinOp>(table, f32::sin);
+  addAngle<math::CosOp>(table, f32::cos);
   addF32<math::TanhOp>(table, f32::tanh);
   addF32<math::ErfOp>(table, f32::erf);
   table.add<math::RsqrtOp>(lowerRsqrt);

@@ -10,10 +10,17 @@ using namespace mlir;
 
 namespace weft::warp {
 
+bool isOfSmallAngle(Operation *op) {
+  auto flags = cast<arith::ArithFastMathInterface>(op).getFastMathFlagsAttr();
+  return flags && arith::bitEnumContainsAll(flags.getValue(), arith::FastMathFlags::afn);
+}
+
 /// Whether an operation on such a value has branches of the compiler's own: LLVM's divisions of 64 bits, long
 /// divisions.
 static bool hasBranches(Operation *op, Type operand) {
-  if (isa<arith::RemFOp, math::SinOp, math::CosOp>(op))
+  if (isa<math::SinOp, math::CosOp>(op))
+    return !isOfSmallAngle(op);
+  if (isa<arith::RemFOp>(op))
     return true;
   return isa<arith::DivSIOp, arith::DivUIOp, arith::RemSIOp, arith::RemUIOp>(op) &&
          tile::elementTypeOf(operand).isInteger(64);

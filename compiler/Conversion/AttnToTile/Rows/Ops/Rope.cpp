@@ -42,7 +42,9 @@ static Value turn(attn::RopeOp op, Puller &puller, const RowTile &rows, const Ch
   double step = -std::log2(op.getBase().convertToDouble()) / (axial ? channels / 4 : channels / 2);
   Value frequency = b.exp2(b.mul(b.cast(pair, b.getF32Type()), b.f32(step)));
   Value angle = b.mul(b.cast(positionsOf(op, puller, rows, chunk), b.getF32Type()), b.row(frequency));
-  Value cosine = math::CosOp::create(b, angle), sine = math::SinOp::create(b, angle);
+  // Frequencies are at most 1, so an angle is at most as large as its position.
+  auto small = op.getBase().convertToDouble() >= 1 ? arith::FastMathFlags::afn : arith::FastMathFlags::none;
+  Value cosine = math::CosOp::create(b, angle, small), sine = math::SinOp::create(b, angle, small);
   if (op.getInverse())
     sine = b.sub(b.zeros({1, 1}), sine);
   auto half = RankedTensorType::get({rows.count, pairs}, b.getF32Type());
