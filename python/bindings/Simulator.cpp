@@ -103,14 +103,9 @@ py::dict findingDict(const Finding &finding) {
   return result;
 }
 
-py::dict reportDict(const Report &report) {
-  py::dict result;
-  py::list findings, advisories, profile;
-  for (const Finding &finding : report.findings)
-    findings.append(findingDict(finding));
-  for (const Finding &finding : report.advisories)
-    advisories.append(findingDict(finding));
-  for (const LineProfile &line : report.profile) {
+py::list linesOf(const std::vector<LineProfile> &lines) {
+  py::list profile;
+  for (const LineProfile &line : lines) {
     py::dict entry;
     entry["line"] = line.line;
     entry["source"] = line.source;
@@ -129,6 +124,17 @@ py::dict reportDict(const Report &report) {
     entry["divergent_branches"] = line.divergentBranches;
     profile.append(entry);
   }
+  return profile;
+}
+
+/// "profile" is a function that gives the lines.
+py::dict reportDict(Report report) {
+  py::dict result;
+  py::list findings, advisories;
+  for (const Finding &finding : report.findings)
+    findings.append(findingDict(finding));
+  for (const Finding &finding : report.advisories)
+    advisories.append(findingDict(finding));
   py::dict counters, byClass;
   for (const auto &[name, value] : report.counters.named()) {
     if (size_t dot = name.find('.'); dot == std::string::npos)
@@ -140,7 +146,7 @@ py::dict reportDict(const Report &report) {
   result["findings"] = findings;
   result["advisories"] = advisories;
   result["counters"] = counters;
-  result["profile"] = profile;
+  result["profile"] = py::cpp_function([lines = std::move(report.profile)] { return linesOf(lines); });
   result["output"] = weft::python::text(report.output);
   return result;
 }
@@ -299,7 +305,7 @@ py::dict launchArguments(const Parsed &source, const std::string &entry, const p
   }
   if (!report)
     raise(report.error());
-  return reportDict(*report);
+  return reportDict(std::move(*report));
 }
 
 } // namespace

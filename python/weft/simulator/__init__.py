@@ -15,7 +15,7 @@ import os
 import pathlib
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from weft.native import load as _load
 from weft.simulator.arguments import Buffer, buffers_of, packed
@@ -209,7 +209,7 @@ def launch(
         findings=[Finding(**finding) for finding in raw["findings"]],
         advisories=[Finding(**finding) for finding in raw["advisories"]],
         counters=raw["counters"],
-        profile=Profile(entry, [Line(**line) for line in raw["profile"]]),
+        profile=Profile(entry, raw["profile"]),
         output=raw["output"],
         launch=_launched(text, entry, (_three(grid), _three(block)), shared, sample, given),
     )
@@ -219,22 +219,42 @@ def _launched(
     text: str, entry: str, sizes: tuple[Sequence[int], Sequence[int]], shared: int, sample: int, given: Sequence[Any]
 ) -> Launch:
     grid, block = (tuple(each) for each in sizes)
-    named = re.search(r"^\s*\.target\s+(\w+)", text, re.M)
-    body = text.partition(f".entry {entry}(")[2].partition("\n}")[0]
-    static = re.findall(r"^\s*\.shared\s.*?\.[busf](\d+)\s+\w+\[(\d+)\]", text, re.M)
-    pending = [int(count) for count in re.findall(r"cp\.async\.wait_group\s+(\d+)", body)]
+    written = _written(text, entry)
     buffers = {each[:2] for each in buffers_of(given)}
     count = math.prod(grid)
     return Launch(
         kernel=entry,
-        target=named[1] if named else "",
+        target=written.target,
         grid=(grid[0], grid[1], grid[2]),
         blocks=min(sample or count, count),
         threads=math.prod(block),
-        shared_bytes=shared + sum(int(bits) // 8 * int(number) for bits, number in static),
+        shared_bytes=shared + written.shared_bytes,
+        stages=written.stages,
+        instructions=written.instructions,
+        tensor_bytes=sum(size for _, size in buffers),
+    )
+
+
+class _Written(NamedTuple):
+    """The facts of a launch that the PTX has."""
+
+    target: str
+    shared_bytes: int
+    stages: int
+    instructions: int
+
+
+@functools.lru_cache(maxsize=64)
+def _written(text: str, entry: str) -> _Written:
+    named = re.search(r"^\s*\.target\s+(\w+)", text, re.M)
+    body = text.partition(f".entry {entry}(")[2].partition("\n}")[0]
+    static = re.findall(r"^\s*\.shared\s.*?\.[busf](\d+)\s+\w+\[(\d+)\]", text, re.M)
+    pending = [int(count) for count in re.findall(r"cp\.async\.wait_group\s+(\d+)", body)]
+    return _Written(
+        target=named[1] if named else "",
+        shared_bytes=sum(int(bits) // 8 * int(number) for bits, number in static),
         stages=max(pending) + 2 if pending else 1,
         instructions=len(re.findall(r"^\s*[^.\s/].*;\s*$", body, re.M)),
-        tensor_bytes=sum(size for _, size in buffers),
     )
 
 

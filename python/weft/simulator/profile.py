@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Sequence
+import functools
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, overload
 
 from weft.simulator import profile_picture, profile_table
@@ -104,9 +105,17 @@ class Roofline:
 class Profile(Sequence[Line]):
     """The executed instructions in the PTX's order: a sequence of Line with sums, a table, JSON and a picture."""
 
-    def __init__(self, kernel: str, lines: Sequence[Line]) -> None:
+    def __init__(self, kernel: str, lines: Sequence[Line] | Callable[[], Sequence[Mapping[str, Any]]]) -> None:
+        """``lines``, or what gives their fields when they are first asked for: of most launches nobody does."""
         self.kernel = kernel
-        self._lines = list(lines)
+        self._given = lines
+
+    @functools.cached_property
+    def _lines(self) -> list[Line]:
+        return [Line(**line) for line in self._given()] if callable(self._given) else list(self._given)
+
+    def __reduce__(self) -> tuple[type[Profile], tuple[str, list[Line]]]:
+        return type(self), (self.kernel, self._lines)
 
     @overload
     def __getitem__(self, index: int) -> Line: ...
