@@ -99,14 +99,15 @@ AxisInfo quotient(const AxisInfo &a, const AxisInfo &b, Value result) {
   if (b.constant == 1)
     return a;
   AxisInfo info = elementwise({a, b}, result);
-  if (!a.isNonNegative()) // C's division rounds towards zero, so runs below zero end elsewhere
-    return info;
   for (unsigned axis = 0; axis < info.rank(); ++axis) {
+    // A multiple is divided exactly, whatever its sign.
+    if (b.constant && *b.constant > 0 && lowestBit(*b.constant) == *b.constant)
+      info.divisibility[axis] = std::max<int64_t>(1, a.divisibilityAt(axis, 1) / *b.constant);
+    if (!a.isNonNegative()) // C's division rounds towards zero, so runs below zero end elsewhere
+      continue;
     int64_t divisor = b.divisibilityAt(axis, b.contiguity[axis]);
     int64_t runs = std::min({a.contiguity[axis], a.divisibility[axis], divisor, b.constancy[axis]});
     info.constancy[axis] = std::max(info.constancy[axis], runs);
-    if (b.constant && *b.constant > 0 && lowestBit(*b.constant) == *b.constant)
-      info.divisibility[axis] = std::max<int64_t>(1, a.divisibilityAt(axis, 1) / *b.constant);
   }
   return info;
 }
@@ -247,11 +248,12 @@ AxisInfo transferAxes(Operation *op, ArrayRef<AxisInfo> operands, OpResult resul
       .Case([&](arith::AddIOp) { return sum(operands[0], operands[1], result, false, 1); })
       .Case([&](arith::SubIOp) { return sum(operands[0], operands[1], result, true, 1); })
       .Case([&](arith::MulIOp) { return product(operands[0], operands[1], result); })
-      .Case([&](arith::ShLIOp) {
-        if (!operands[1].constant || *operands[1].constant < 0 || *operands[1].constant > 40)
+      .Case<arith::ShLIOp, arith::ShRSIOp, arith::ShRUIOp>([&](auto shift) {
+        std::optional<int64_t> bits = operands[1].constant;
+        if (!bits || *bits < 0 || *bits > 40)
           return elementwise(operands, result);
-        int64_t factor = int64_t(1) << *operands[1].constant;
-        return product(operands[0], uniform(result, factor, factor), result);
+        AxisInfo factor = uniform(result, int64_t(1) << *bits, int64_t(1) << *bits);
+        return isa<arith::ShLIOp>(shift) ? product(operands[0], factor, result) : quotient(operands[0], factor, result);
       })
       .Case<arith::DivSIOp, arith::DivUIOp>([&](auto) { return quotient(operands[0], operands[1], result); })
       .Case<arith::RemSIOp, arith::RemUIOp>([&](auto) { return remainder(operands[0], operands[1], result); })

@@ -71,3 +71,34 @@ func.func @promised(%p: !tile.ptr<f32> {tile.divisibility = 16 : i32}, %m: i32, 
   tile.store %a, %x : tensor<1024x!tile.ptr<f32>>
   func.return
 }
+
+// -----
+
+// Half of a multiple of 16 is a multiple of 8, of either sign, by a division or a shift: eight neighbours have one mask. Of
+// a number of which nothing is known they have not.
+
+// CHECK-LABEL: func.func @half
+// CHECK: tile.store {{.*}} {warp.contiguity = 4 : i32} : tensor<512x!tile.ptr<f32>
+// CHECK: tile.store {{.*}} {warp.contiguity = 4 : i32} : tensor<512x!tile.ptr<f32>
+// CHECK: tile.store {{.*}} {warp.contiguity = 1 : i32{{.*}}} : tensor<512x!tile.ptr<f32>
+func.func @half(%p: !tile.ptr<f32> {tile.divisibility = 16 : i32}, %n: i32 {tile.divisibility = 16 : i32}, %m: i32) attributes {tile.kernel} {
+  %one = arith.constant 1 : i32
+  %two = arith.constant 2 : i32
+  %x = arith.constant dense<1.0> : tensor<512xf32>
+  %r = tile.make_range {start = 0 : i32, end = 512 : i32} : tensor<512xi32>
+  %b = tile.splat %p : !tile.ptr<f32> -> tensor<512x!tile.ptr<f32>>
+  %a = tile.addptr %b, %r : tensor<512x!tile.ptr<f32>>, tensor<512xi32>
+  %divided = arith.divsi %n, %two : i32
+  %shifted = arith.shrsi %n, %one : i32
+  %other = arith.divsi %m, %two : i32
+  %d = tile.splat %divided : i32 -> tensor<512xi32>
+  %s = tile.splat %shifted : i32 -> tensor<512xi32>
+  %o = tile.splat %other : i32 -> tensor<512xi32>
+  %in_d = arith.cmpi slt, %r, %d : tensor<512xi32>
+  %in_s = arith.cmpi slt, %r, %s : tensor<512xi32>
+  %in_o = arith.cmpi slt, %r, %o : tensor<512xi32>
+  tile.store %a, %x, %in_d : tensor<512x!tile.ptr<f32>>
+  tile.store %a, %x, %in_s : tensor<512x!tile.ptr<f32>>
+  tile.store %a, %x, %in_o : tensor<512x!tile.ptr<f32>>
+  func.return
+}
