@@ -514,14 +514,29 @@ FailureOr<LayoutPlan> assignLayouts(func::FuncOp function, const AxisAnalysis &a
   Preferred better = betterLoads(function, plan, axes, target);
   meetNarrowLoads(function, plan, axes, target, better);
   meetWideStores(function, plan, axes, target, warps, better);
-  auto replan = [&](Preferred given) { return Planner(function, rules, axes, target, warps).run(std::move(given)); };
+  auto replan = [&](const Preferred &given) { return Planner(function, rules, axes, target, warps).run(given); };
   if (!better.empty())
     plan = replan(better);
   // Kernels that the compiler writes have schedules that were chosen for the layouts that their loads take.
-  if (!function->hasAttr(tile::ordersAccessesAttrName))
+  if (!function->hasAttr(tile::ordersAccessesAttrName)) {
+    auto isVector = [](Operation *load) { return tensorOf(load->getResult(0)).getRank() == 1; };
+    // Vectors come to lie as what they meet does in this plan.
+    auto withVectors = [&](Preferred given) {
+      LayoutPlan other = replan(given);
+      size_t before = given.size();
+      for (auto [load, layout] : betterLoads(function, other, axes, target))
+        if (isVector(load))
+          given.try_emplace(load, layout);
+      return given.size() == before ? std::move(other) : replan(given);
+    };
+    Preferred given;
+    for (auto [load, layout] : better)
+      if (!isVector(load))
+        given[load] = layout;
     plan = searchLayouts(
-        function, std::move(plan), std::move(better), axes, target, replan,
+        function, std::move(plan), std::move(given), axes, target, withVectors,
         [&](Operation *load, const LayoutPlan &plan) { return mayTakeAny(cast<tile::LoadOp>(load), plan, target); });
+  }
   explainLayouts(function, plan, axes, target, warps, replan);
   return plan;
 }

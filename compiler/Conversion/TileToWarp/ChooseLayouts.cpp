@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
+#include <set>
 
 using llvm::ArrayRef;
 using llvm::Log2_64;
@@ -161,6 +162,44 @@ int64_t bytesPerRun(const LinearLayout &layout, const Access &access) {
   while (run < layout.shape()[order.front()] && llvm::is_contained(layout.bases(InDim::Lane), stride * run))
     run *= 2;
   return std::min(run, access.pointer.contiguity[order.front()]) * access.elementBytes;
+}
+
+int64_t sectorsTouched(const LinearLayout &layout, const Access &access, const TargetInfo &target) {
+  const unsigned fastest = fastestFirst(access.pointer).front();
+  const int64_t bytes = access.elementBytes * accessWidth(layout, access);
+  std::set<SmallVector<int64_t, 4>> touched;
+  for (unsigned lane = 0; lane < layout.size(InDim::Lane); ++lane) {
+    SmallVector<int64_t, 4> place = layout.delinearize(layout.apply(InDim::Lane, lane));
+    int64_t offset = 0; // in elements, within what `place` says
+    for (unsigned axis = 0; axis < layout.rank(); ++axis) {
+      int64_t at = place[axis];
+      bool counts = axis == fastest && access.pointer.contiguity[axis] > 1;
+      if (!access.strides.empty())
+        offset += at * access.strides[axis];
+      else if (counts)
+        offset += at % access.pointer.contiguity[axis];
+      int64_t run = counts ? access.pointer.contiguity[axis] : access.pointer.constancy[axis];
+      place[axis] = access.strides.empty() ? at / run : 0;
+    }
+    for (int64_t byte = 0; byte < bytes; byte += std::min<int64_t>(bytes, target.sectorBytes)) {
+      place.push_back(llvm::divideFloorSigned(offset * access.elementBytes + byte, target.sectorBytes));
+      touched.insert(place);
+      place.pop_back();
+    }
+  }
+  return touched.size();
+}
+
+int64_t instructionsOf(const LinearLayout &layout, const Access &access, ArrayRef<int64_t> equal) {
+  const int64_t width = accessWidth(layout, access);
+  std::set<SmallVector<int64_t, 4>> accessed;
+  for (unsigned index = 0; index < layout.size(InDim::Register); index += width) {
+    SmallVector<int64_t, 4> place = layout.delinearize(layout.apply(InDim::Register, index));
+    for (unsigned axis = 0; axis < equal.size(); ++axis)
+      place[axis] /= equal[axis];
+    accessed.insert(place);
+  }
+  return accessed.size();
 }
 
 std::optional<LinearLayout> turnedLayout(const LinearLayout &from, const Access &access, int warps,

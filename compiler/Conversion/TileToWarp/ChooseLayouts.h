@@ -35,6 +35,8 @@ struct Access {
   std::optional<AxisInfo> mask;
   int64_t elementBytes;
   int64_t mostElements; // that one instruction can access
+  /// How many elements of memory lie between neighbours along each axis; empty where that is not known.
+  llvm::SmallVector<int64_t, 2> strides = {};
 };
 
 /// The layout with the fewest, widest and best coalesced accesses: up to `mostElements` a lane along the fastest axis. `summed` are the axes that are summed up (empty: none is): where the fastest one is, few lanes along it have
@@ -51,6 +53,14 @@ int64_t accessWidth(const warp::LinearLayout &layout, const Access &access);
 /// without a gap when each lane accesses `accessWidth` elements. At least `target.sectorBytes` means that no global
 /// traffic is wasted.
 int64_t bytesPerRun(const warp::LinearLayout &layout, const Access &access);
+
+/// How many sectors of memory the first instruction of the first warp touches. Where strides are not known, what is not
+/// contiguous lies far apart.
+int64_t sectorsTouched(const warp::LinearLayout &layout, const Access &access, const TargetInfo &target);
+
+/// How many instructions of a lane access the tensor; of neighbours that are `equal` (how many along each axis; empty:
+/// none) one does.
+int64_t instructionsOf(const warp::LinearLayout &layout, const Access &access, llvm::ArrayRef<int64_t> equal);
 
 /// The layout in which elements of 2 bytes are stored that lanes hold in full vectors along another axis than memory has
 /// them: four lanes along the fastest axis and eight beside them, to which `ldmatrix.trans` delivers vectors. None where

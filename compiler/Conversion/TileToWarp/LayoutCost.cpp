@@ -6,6 +6,7 @@
 #include "dialects/Tile/IR/TileOps.h"
 #include "dialects/Warp/Layout/ScratchLayout.h"
 #include "dialects/Warp/Layout/ShuffleExchange.h"
+#include "dialects/Warp/Transforms/Accesses/AffineAddress.h"
 #include "dialects/Warp/Transforms/Scratch.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -21,7 +22,8 @@ namespace weft {
 namespace {
 /// As often has an element to be repeated that widening it there is considered to be too much.
 constexpr int64_t manyTimes = 8;
-constexpr int64_t instruction = costOfInstruction, access = 3 * instruction, barrier = 12 * instruction;
+constexpr int64_t instruction = costOfInstruction, access = 3 * instruction, barrier = 12 * instruction,
+                  sector = instruction;
 
 /// The registers of a thread that hold different elements.
 int64_t registersOf(const LinearLayout &layout) {
@@ -51,13 +53,25 @@ int64_t arithmeticCost(Operation *op, const LayoutPlan &plan) {
   return cost;
 }
 
-/// An access: its instructions, more where they leave gaps in sectors.
+/// An access: its instructions, and one more for each sector that gaps between what its lanes access take.
 int64_t accessCost(Operation *op, LayoutAttr layout, const AxisAnalysis &axes, const TargetInfo &target) {
   Access accessed = accessOf(op, axes, target);
-  int64_t count = registersOf(layout.getLayout()) / accessWidth(layout.getLayout(), accessed);
-  int64_t run = bytesPerRun(layout.getLayout(), accessed);
-  return std::max<int64_t>(1, count) * access *
-         llvm::divideCeil(target.sectorBytes, std::min<int64_t>(run, target.sectorBytes));
+  if (std::optional<warp::AffineAddress> sum = warp::affineAddressOf(op->getOperand(0))) {
+    accessed.strides = sum->axes;
+    accessed.strides.resize(accessed.shape.size());
+  }
+  AxisInfo::Axes equal;
+  if (isa<tile::LoadOp>(op)) { // one load for those that are equal, as `describeRepeats` says of them
+    equal = accessed.pointer.constancy;
+    if (accessed.mask)
+      for (auto [run, ofMask] : llvm::zip_equal(equal, accessed.mask->constancy))
+        run = std::min(run, ofMask);
+  }
+  int64_t count = instructionsOf(layout.getLayout(), accessed, equal);
+  int64_t bytes =
+      layout.getLayout().size(InDim::Lane) * accessWidth(layout.getLayout(), accessed) * accessed.elementBytes;
+  int64_t gaps = sectorsTouched(layout.getLayout(), accessed, target) - llvm::divideCeil(bytes, target.sectorBytes);
+  return count * (access + std::max<int64_t>(gaps, 0) * sector);
 }
 
 /// A reduction or scan along an axis: its registers, then shuffles, then the warps' parts through shared memory, which

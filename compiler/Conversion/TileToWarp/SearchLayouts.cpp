@@ -12,12 +12,18 @@
 // A move of some loads is one conversion undone, from either side; it is kept if the whole plan costs less. Conversions
 // of most cost are tried first. Before them, tiles of which warps have rows are tried with warps side by side, and the
 // other way round: of 8 rows of 2,048 columns a lane computes 4 columns' indices and 8 rows' then, and not 32 and 1.
+//
+// Then come moves that undo no conversion: all loads of one shape to the layout of one access, vectors back to how they
+// lie in memory from how they are wanted, stores to where they leave no gaps in sectors. What each plan costs decides.
 #include "compiler/Conversion/TileToWarp/SearchLayouts.h"
 
+#include "compiler/Conversion/TileToWarp/ChooseLayouts.h"
 #include "compiler/Conversion/TileToWarp/LayoutCost.h"
+#include "dialects/Tile/IR/Schedule.h"
 #include "dialects/Tile/IR/TileOps.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -147,6 +153,71 @@ SmallVector<Preferred> movesOfWarps(func::FuncOp function, const LayoutPlan &pla
   return moves;
 }
 
+/// Vectors that are loaded as what they meet wants them, as they lie in memory: of 256 indices that are compared with 32
+/// each lane would load 64, and most lanes the same.
+SmallVector<Preferred> movesOfVectors(func::FuncOp function, const LayoutPlan &plan, const AxisAnalysis &axes,
+                                      const TargetInfo &target, int warps) {
+  SmallVector<Preferred> moves;
+  function.walk([&](tile::LoadOp load) {
+    LayoutAttr layout = plan.given.lookup(load);
+    if (!layout || layout.getLayout().rank() != 1)
+      return;
+    Access access = accessOf(load, axes, target);
+    LayoutAttr coalesced = plan.rules.attr(coalescedLayout(access, warps, target));
+    if (instructionsOf(layout.getLayout(), access, {}) > instructionsOf(coalesced.getLayout(), access, {}))
+      moves.emplace_back()[load] = coalesced;
+  });
+  return moves;
+}
+
+/// All loads of one shape in the layout that one of them, or a store, has by itself: elements that are narrow to load
+/// may be wide to store, or to load a neighbour of.
+SmallVector<Preferred> movesOfShapes(func::FuncOp function, const LayoutPlan &plan, const AxisAnalysis &axes,
+                                     const TargetInfo &target, int warps, MayMove mayMove) {
+  SmallVector<tile::LoadOp> loads;
+  llvm::SetVector<LayoutAttr> layouts;
+  function.walk([&](Operation *op) {
+    if (!isa<tile::LoadOp, tile::StoreOp>(op) || !tensorOf(op->getOperand(0)))
+      return;
+    auto load = dyn_cast<tile::LoadOp>(op);
+    if (load && !mayMove(load, plan))
+      return;
+    if (load)
+      loads.push_back(load);
+    bool isSummed = load && tensorOf(load.getResult()).getRank() > 1;
+    llvm::SmallBitVector summed = isSummed ? reducedAxes(load.getResult()) : llvm::SmallBitVector();
+    layouts.insert(plan.rules.attr(coalescedLayout(accessOf(op, axes, target), warps, target, summed)));
+  });
+  SmallVector<Preferred> found;
+  for (LayoutAttr layout : layouts) {
+    Preferred move;
+    for (tile::LoadOp load : loads)
+      if (tensorOf(load.getResult()).getShape() == layout.getLayout().shape() &&
+          plan.own.lookup(load.getResult()) != layout)
+        move[load] = layout;
+    if (!move.empty())
+      found.push_back(std::move(move));
+  }
+  return found;
+}
+
+/// Stores of full vectors that leave gaps in sectors, in the layout that leaves none.
+SmallVector<Preferred> movesOfStores(func::FuncOp function, const LayoutPlan &plan, const AxisAnalysis &axes,
+                                     const TargetInfo &target, int warps) {
+  SmallVector<Preferred> moves;
+  function.walk([&](tile::StoreOp store) {
+    LayoutAttr layout = plan.running.lookup(store);
+    if (!layout || plan.isFree(store.getValue()))
+      return;
+    Access access = accessOf(store, axes, target);
+    LayoutAttr coalesced = plan.rules.attr(coalescedLayout(access, warps, target));
+    if (bytesPerRun(layout.getLayout(), access) <
+        std::min<int64_t>(bytesPerRun(coalesced.getLayout(), access), target.sectorBytes))
+      moves.emplace_back()[store] = coalesced;
+  });
+  return moves;
+}
+
 /// The conversions of a plan, the dearest first.
 SmallVector<Conversion> conversionsOf(func::FuncOp function, const LayoutPlan &plan) {
   SmallVector<Conversion> found;
@@ -183,6 +254,7 @@ SmallVector<Preferred, 2> movesFor(const Conversion &conversion, const LayoutPla
 
 LayoutPlan searchLayouts(func::FuncOp function, LayoutPlan plan, Preferred given, const AxisAnalysis &axes,
                          const TargetInfo &target, llvm::function_ref<LayoutPlan(Preferred)> replan, MayMove mayMove) {
+  const int warps = tile::scheduleOf(function).warps;
   int64_t cost = costOf(function, plan, axes, target);
   auto isBetter = [&](const Preferred &move) {
     Preferred with = given;
@@ -197,25 +269,26 @@ LayoutPlan searchLayouts(func::FuncOp function, LayoutPlan plan, Preferred given
     given = std::move(with);
     return true;
   };
-  constexpr size_t mostLayouts = 4;
+  auto tryEach = [&](const SmallVector<Preferred> &moves) {
+    constexpr size_t most = 4;
+    for (const Preferred &move : ArrayRef(moves).take_front(most))
+      isBetter(move);
+  };
+  tryEach(movesOfWarps(function, plan, axes, target, mayMove));
   int tries = 12; // plans of a kernel, each of which takes a walk or two
-  SmallVector<Preferred> ofWarps = movesOfWarps(function, plan, axes, target, mayMove);
-  for (const Preferred &move : ArrayRef(ofWarps).take_front(mostLayouts))
-    isBetter(move);
-  for (bool better = true; better;) {
+  for (bool better = true; better && tries > 0;) {
     better = false;
     for (const Conversion &conversion : conversionsOf(function, plan)) {
-      for (const Preferred &move : movesFor(conversion, plan, Mover(plan, axes, target, mayMove))) {
-        if (tries-- == 0)
-          return plan;
-        better = isBetter(move);
-        if (better)
-          break;
-      }
+      for (const Preferred &move : movesFor(conversion, plan, Mover(plan, axes, target, mayMove)))
+        if (!better && tries-- > 0)
+          better = isBetter(move);
       if (better)
         break;
     }
   }
+  tryEach(movesOfShapes(function, plan, axes, target, warps, mayMove));
+  tryEach(movesOfVectors(function, plan, axes, target, warps));
+  tryEach(movesOfStores(function, plan, axes, target, warps));
   return plan;
 }
 

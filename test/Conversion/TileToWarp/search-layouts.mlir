@@ -135,3 +135,73 @@ func.func @read_once(%q: !tile.ptr<bf16> {tile.divisibility = 16 : i32}, %g: !ti
   tile.store %gp, %p : tensor<32x128x!tile.ptr<f32>>
   func.return
 }
+
+// -----
+
+// 256 indices are compared with 32 numbers: where they are compared a lane has 64 of them. They are loaded as they lie,
+// each once, and exchanged.
+
+// CHECK-LABEL: func.func @compare
+// CHECK: tile.load {{.*}} : tensor<256x!tile.ptr<i32>, #[[$ONCE:.*]]>
+// CHECK: warp.convert_layout {{.*}} : tensor<256xi32, #[[$ONCE]]>
+// CHECK: tile.reduce
+func.func @compare(%x: !tile.ptr<i32> {tile.divisibility = 16 : i32}, %out: !tile.ptr<i32> {tile.divisibility = 16 : i32}) attributes {tile.kernel} {
+  %at = tile.make_range {start = 0 : i32, end = 256 : i32} : tensor<256xi32>
+  %bins = tile.make_range {start = 0 : i32, end = 32 : i32} : tensor<32xi32>
+  %xs = tile.splat %x : !tile.ptr<i32> -> tensor<256x!tile.ptr<i32>>
+  %p = tile.addptr %xs, %at : tensor<256x!tile.ptr<i32>>, tensor<256xi32>
+  %v = tile.load %p : tensor<256x!tile.ptr<i32>>
+  %rows = tile.expand_dims %v {axis = 1 : i32} : tensor<256xi32> -> tensor<256x1xi32>
+  %columns = tile.expand_dims %bins {axis = 0 : i32} : tensor<32xi32> -> tensor<1x32xi32>
+  %a = tile.broadcast %rows : tensor<256x1xi32> -> tensor<256x32xi32>
+  %b = tile.broadcast %columns : tensor<1x32xi32> -> tensor<256x32xi32>
+  %same = arith.cmpi eq, %a, %b : tensor<256x32xi32>
+  %ones = arith.extui %same : tensor<256x32xi1> to tensor<256x32xi32>
+  %count = tile.reduce %ones {axis = 0 : i32} : (tensor<256x32xi32>) -> tensor<32xi32> {
+  ^bb0(%l: i32, %r: i32):
+    %s = arith.addi %l, %r : i32
+    tile.yield %s : i32
+  }
+  %os = tile.splat %out : !tile.ptr<i32> -> tensor<32x!tile.ptr<i32>>
+  %q = tile.addptr %os, %bins : tensor<32x!tile.ptr<i32>>, tensor<32xi32>
+  tile.store %q, %count : tensor<32x!tile.ptr<i32>>
+  func.return
+}
+
+// -----
+
+// Rows of four halves whose neighbours are loaded one by one, as they begin between words, and stored whole: a lane takes
+// a row, so that the store is one instruction.
+
+// CHECK: #[[$ROW:.*]] = #warp.layout<[128, 4], register = {{\[\[}}0, 1], [0, 2]], lane = {{\[\[}}1, 0], [2, 0], [4, 0], [8, 0], [16, 0]], warp = {{\[\[}}32, 0], [64, 0]]>
+// CHECK-LABEL: func.func @shift_rows
+// CHECK: tile.load {{.*}} : tensor<128x4x!tile.ptr<f16>, #[[$ROW]]>
+// CHECK-NOT: warp.convert_layout
+// CHECK: tile.store {{.*}} {warp.contiguity = 4 : i32} : tensor<128x4x!tile.ptr<f16>, #[[$ROW]]>
+func.func @shift_rows(%x: !tile.ptr<f16> {tile.divisibility = 16 : i32}, %out: !tile.ptr<f32> {tile.divisibility = 16 : i32}) attributes {tile.kernel} {
+  %rs = tile.make_range {start = 0 : i32, end = 128 : i32} : tensor<128xi32>
+  %cs = tile.make_range {start = 0 : i32, end = 4 : i32} : tensor<4xi32>
+  %four = arith.constant dense<4> : tensor<128xi32>
+  %one = arith.constant dense<1> : tensor<128x4xi32>
+  %starts = arith.muli %rs, %four : tensor<128xi32>
+  %down = tile.expand_dims %starts {axis = 1 : i32} : tensor<128xi32> -> tensor<128x1xi32>
+  %right = tile.expand_dims %cs {axis = 0 : i32} : tensor<4xi32> -> tensor<1x4xi32>
+  %downs = tile.broadcast %down : tensor<128x1xi32> -> tensor<128x4xi32>
+  %rights = tile.broadcast %right : tensor<1x4xi32> -> tensor<128x4xi32>
+  %i = arith.addi %downs, %rights : tensor<128x4xi32>
+  %xs = tile.splat %x : !tile.ptr<f16> -> tensor<128x4x!tile.ptr<f16>>
+  %p = tile.addptr %xs, %i : tensor<128x4x!tile.ptr<f16>>, tensor<128x4xi32>
+  %next = tile.addptr %p, %one : tensor<128x4x!tile.ptr<f16>>, tensor<128x4xi32>
+  %v = tile.load %next : tensor<128x4x!tile.ptr<f16>>
+  tile.store %p, %v : tensor<128x4x!tile.ptr<f16>>
+  %wide = arith.extf %v : tensor<128x4xf16> to tensor<128x4xf32>
+  %sum = tile.reduce %wide {axis = 1 : i32} : (tensor<128x4xf32>) -> tensor<128xf32> {
+  ^bb0(%l: f32, %r: f32):
+    %s = arith.addf %l, %r : f32
+    tile.yield %s : f32
+  }
+  %os = tile.splat %out : !tile.ptr<f32> -> tensor<128x!tile.ptr<f32>>
+  %q = tile.addptr %os, %rs : tensor<128x!tile.ptr<f32>>, tensor<128xi32>
+  tile.store %q, %sum : tensor<128x!tile.ptr<f32>>
+  func.return
+}

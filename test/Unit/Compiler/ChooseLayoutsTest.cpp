@@ -49,6 +49,33 @@ TEST(ChooseLayouts, AlignmentNarrowsTheAccess) {
   EXPECT_EQ(accessWidth(coalescedLayout(access, 4, target()), access), 2);
 }
 
+TEST(ChooseLayouts, SectorsAreThoseThatLanesTouch) {
+  const int64_t shape[] = {128, 4};
+  Access access = rowMajor(shape, 2);
+  LinearLayout rows = blockedLayout(shape, {1, 0}, 4, 4), elements = blockedLayout(shape, {1, 0}, 1, 4);
+  EXPECT_EQ(sectorsTouched(rows, access, target()), 32); // rows may lie anywhere
+  access.strides = {4, 1};
+  EXPECT_EQ(sectorsTouched(rows, access, target()), 8);
+  EXPECT_EQ(sectorsTouched(elements, access, target()), 2);
+  EXPECT_EQ(instructionsOf(rows, access, {}), 1);
+  EXPECT_EQ(instructionsOf(elements, access, {}), 4);
+  access.mostElements = 1;
+  EXPECT_EQ(sectorsTouched(rows, access, target()), 8);
+  EXPECT_EQ(instructionsOf(rows, access, {}), 4);
+  EXPECT_EQ(instructionsOf(rows, access, {1, 4}), 1);
+}
+
+TEST(ChooseLayouts, LanesThatReadTheSameTouchOneSector) {
+  const int64_t shape[] = {64, 64};
+  Access access = rowMajor(shape, 4);
+  access.pointer.contiguity = {1, 1};
+  access.pointer.constancy = {1, 64};
+  LinearLayout layout = blockedLayout(shape, {1, 0}, 1, 4);
+  EXPECT_EQ(sectorsTouched(layout, access, target()), 1);
+  access.pointer.constancy = {1, 1};
+  EXPECT_EQ(sectorsTouched(layout, access, target()), 32);
+}
+
 TEST(ChooseLayouts, ColumnMajorWalksTheOtherAxis) {
   const int64_t shape[] = {64, 64};
   Access access = rowMajor(shape, 2);
