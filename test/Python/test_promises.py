@@ -37,14 +37,16 @@ def pointers(x, y, n, step, N: wl.constexpr, NAME: wl.constexpr):
             p = wl.multiple_of(p, 16)
         if NAME == "max_contiguous":
             p = wl.max_contiguous(wl.multiple_of(p, 16), N)
-        if NAME == "unused":
+        if NAME == "statement":
             wl.multiple_of(p, 16)
+        if NAME == "unused":
+            wl.multiple_of((p, n)[0], 16)
         total += wl.load(p)
         p += step
     wl.store(y + wl.arange(0, N), total)
 
 
-@pytest.mark.parametrize("name", ["multiple_of", "max_contiguous"])
+@pytest.mark.parametrize("name", ["multiple_of", "max_contiguous", "statement"])
 @pytest.mark.parametrize("size", [512, 320])
 def test_a_carried_block_keeps_its_promise(name, size):
     signature = f"x:*fp32:16, y:*fp32:16, n:i32, step:i32, N={size}"
@@ -53,6 +55,30 @@ def test_a_carried_block_keeps_its_promise(name, size):
     x, y = np.random.default_rng().standard_normal(2048).astype(np.float32), np.zeros(size, np.float32)
     pointers[1,](x, y, 4, 48, N=size, NAME=name)
     np.testing.assert_allclose(y, sum(x[i * 48 : i * 48 + size] for i in range(4)), rtol=1e-5, atol=1e-5)
+
+
+@weft.jit
+def inner(x, y, n, flag, N: wl.constexpr):
+    p = x + wl.arange(0, N)
+    total = wl.zeros((N,), wl.float32)
+    for _ in range(n):
+        for _ in range(n):
+            wl.multiple_of(p, 16)
+            total += wl.load(p)
+        if flag > 0:
+            wl.multiple_of(p, 16)
+            total += wl.load(p)
+        p += 48
+        total -= wl.load(p)
+    wl.store(y + wl.arange(0, N), total)
+
+
+def test_a_promise_within_a_block_ends_with_it():
+    assert inner.compile("x:*fp32:16, y:*fp32:16, n:i32, flag:i32, N=512", num_warps=1).ptx.count("ld.global.v4") >= 8
+    x, y = np.random.default_rng().standard_normal(2048).astype(np.float32), np.zeros(512, np.float32)
+    inner[1,](x, y, 2, 1, N=512)
+    parts = [x[i * 48 : i * 48 + 512] for i in range(3)]
+    np.testing.assert_allclose(y, 3 * parts[0] + 2 * parts[1] - parts[2], rtol=1e-5, atol=1e-4)
 
 
 @weft.jit
@@ -79,7 +105,7 @@ def test_constancy_of_what_a_while_loop_carries():
 
 def test_one_whose_result_is_not_used_is_said_with_its_line_each_time(tmp_path, monkeypatch):
     monkeypatch.setenv("WEFT_CACHE_DIR", str(tmp_path))
-    line = pointers.fn.__code__.co_firstlineno + 10
+    line = pointers.fn.__code__.co_firstlineno + 12
     for cached in (False, True):
         said = rf"test_promises.py:{line}: 'multiple_of' of what a loop carries holds for its result"
         with pytest.warns(RuntimeWarning, match=said) as caught:

@@ -42,6 +42,8 @@ class Frame:
     variables: dict[str, Any] = field(default_factory=dict)
     declared: set[str] = field(default_factory=set)  # annotated constexpr, and assigned by a later line
     loops: int = 0  # around the present statement
+    #: what statements in the present block promise: the variable, its value with the promise, and without
+    promises: list[tuple[str, Any, Any]] = field(default_factory=list)
 
     def lookup(self, name: str) -> Any:
         """The value of a name as a kernel may use it."""

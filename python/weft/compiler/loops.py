@@ -121,7 +121,7 @@ class Loops(Statements):
     def iteration(self, body: list[ast.stmt]) -> Exit:
         """Visit a loop's body; gives how it is left."""
         self.frame.loops += 1
-        outcome = self.block(body) or FELL_THROUGH
+        outcome = self.inner(body) or FELL_THROUGH
         self.frame.loops -= 1
         if outcome.returned is not False and outcome.value is not None:
             value = as_variable(outcome.value)

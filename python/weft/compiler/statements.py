@@ -45,6 +45,18 @@ class Statements(Branches):
                 self.statement(statement)
         return None
 
+    def inner(self, statements: Sequence[ast.stmt]) -> Exit | None:
+        """Visit the statements of a loop or a branch: what they promise of a variable that they do not assign is said
+        of values within it, and ends with it."""
+        frame = self.frame
+        outer, frame.promises = frame.promises, []
+        outcome = self.block(statements)
+        for name, promised, before in reversed(frame.promises):
+            if frame.variables.get(name) is promised:
+                frame.variables[name] = before
+        frame.promises = outer
+        return outcome
+
     def loop(self, statement: ast.For | ast.While) -> Exit | None:
         """Visit a loop; gives the return in it that the function may end with."""
         raise NotImplementedError
@@ -55,7 +67,7 @@ class Statements(Branches):
             return outcome
         self.at(loop)
         ended = Exit(False, True, outcome.value, outcome.node)
-        return self.branch_out(loop, outcome.returned, lambda: ended, lambda: self.block(rest))
+        return self.branch_out(loop, outcome.returned, lambda: ended, lambda: self.inner(rest))
 
     def _return(self, node: ast.Return) -> Exit:
         value = None if node.value is None else self.expression(node.value)
@@ -74,8 +86,8 @@ class Statements(Branches):
         self.at(node)
         if out:
             then, otherwise = [*node.body, *rest], [*node.orelse, *rest]
-            return True, self.branch_out(node, condition, lambda: self.block(then), lambda: self.block(otherwise))
-        self.branch(node, condition, lambda: self.block(node.body), lambda: self.block(node.orelse))
+            return True, self.branch_out(node, condition, lambda: self.inner(then), lambda: self.inner(otherwise))
+        self.branch(node, condition, lambda: self.inner(node.body), lambda: self.inner(node.orelse))
         return False, None
 
     # ---- Assignments
@@ -153,10 +165,18 @@ class Statements(Branches):
     def visit_Expr(self, node: ast.Expr) -> None:
         if not isinstance(node.value, ast.Constant):
             value = self.expression(node.value)
-            builder = current()
-            if isinstance(value, tensor) and value.handle in builder.promised:
-                name = builder.promised[value.handle]
-                builder.warn(f"'{name}' of what a loop carries holds for its result, which is not used: assign it")
+            if isinstance(value, tensor) and value.handle in current().promised:
+                self.keep_promise(node.value, value)
+
+    def keep_promise(self, call: ast.expr, promised: tensor) -> None:
+        """A promise on a variable, as a statement, holds for the variable from there on, as in Triton."""
+        named = call.args[0] if isinstance(call, ast.Call) and call.args else None
+        if isinstance(named, ast.Name):
+            self.frame.promises.append((named.id, promised, self.frame.variables.get(named.id)))
+            self.assign(named.id, promised)
+        else:
+            name = current().promised[promised.handle]
+            current().warn(f"'{name}' of what a loop carries holds for its result, which is not used: assign it")
 
     def visit_Pass(self, node: ast.Pass) -> None:
         pass
