@@ -53,8 +53,13 @@ int64_t arithmeticCost(Operation *op, const LayoutPlan &plan) {
   return cost;
 }
 
-/// An access: its instructions, and one more for each sector that gaps between what its lanes access take.
-int64_t accessCost(Operation *op, LayoutAttr layout, const AxisAnalysis &axes, const TargetInfo &target) {
+/// How an op accesses memory in a layout: a warp's instructions, and the sectors that each of them touches.
+struct Traffic {
+  int64_t instructions, sectors;
+  /// Sectors that each instruction's bytes would fill.
+  int64_t filled;
+};
+Traffic trafficOf(Operation *op, const LinearLayout &layout, const AxisAnalysis &axes, const TargetInfo &target) {
   Access accessed = accessOf(op, axes, target);
   if (std::optional<warp::AffineAddress> sum = warp::affineAddressOf(op->getOperand(0))) {
     accessed.strides = sum->axes;
@@ -67,11 +72,16 @@ int64_t accessCost(Operation *op, LayoutAttr layout, const AxisAnalysis &axes, c
       for (auto [run, ofMask] : llvm::zip_equal(equal, accessed.mask->constancy))
         run = std::min(run, ofMask);
   }
-  int64_t count = instructionsOf(layout.getLayout(), accessed, equal);
-  int64_t bytes =
-      layout.getLayout().size(InDim::Lane) * accessWidth(layout.getLayout(), accessed) * accessed.elementBytes;
-  int64_t gaps = sectorsTouched(layout.getLayout(), accessed, target) - llvm::divideCeil(bytes, target.sectorBytes);
-  return count * (access + std::max<int64_t>(gaps, 0) * sector);
+  int64_t bytes = layout.size(InDim::Lane) * accessWidth(layout, accessed) * accessed.elementBytes;
+  return {instructionsOf(layout, accessed, equal), sectorsTouched(layout, accessed, target),
+          int64_t(llvm::divideCeil(bytes, target.sectorBytes))};
+}
+
+/// An access: its instructions, and one more for each sector that gaps between what its lanes access take.
+int64_t accessCost(Operation *op, LayoutAttr layout, const AxisAnalysis &axes, const TargetInfo &target) {
+  Traffic traffic = trafficOf(op, layout.getLayout(), axes, target);
+  int64_t gaps = std::max<int64_t>(traffic.sectors - traffic.filled, 0);
+  return traffic.instructions * (access + gaps * sector);
 }
 
 /// A reduction or scan along an axis: its registers, then shuffles, then the warps' parts through shared memory, which
@@ -164,6 +174,18 @@ int64_t conversionsOf(Value value, const LayoutPlan &plan) {
             conversionCost(from, to, travellingBytes(value, from, to));
   }
   return cost;
+}
+
+int64_t sectorsRead(func::FuncOp function, const LayoutPlan &plan, const AxisAnalysis &axes, const TargetInfo &target) {
+  int64_t total = 0;
+  function.walk([&](Operation *op) {
+    LayoutAttr layout = plan.running.lookup(op);
+    if (!layout || !isa<tile::LoadOp>(op))
+      return;
+    Traffic traffic = trafficOf(op, layout.getLayout(), axes, target);
+    total += traffic.instructions * traffic.sectors * tripsOf(op);
+  });
+  return total;
 }
 
 int64_t costOf(func::FuncOp function, const LayoutPlan &plan, const AxisAnalysis &axes, const TargetInfo &target) {

@@ -26,6 +26,10 @@ unsigned travellingBytes(mlir::Value value, const warp::LinearLayout &from, cons
 /// What the values that `value` is needed in other layouts cost, once.
 int64_t conversionsOf(mlir::Value value, const LayoutPlan &plan);
 
+/// How many sectors of memory a warp's loads touch in all.
+int64_t sectorsRead(mlir::func::FuncOp function, const LayoutPlan &plan, const AxisAnalysis &axes,
+                    const TargetInfo &target);
+
 /// What a plan costs in all: arithmetic on each register, accesses to memory, sums over lanes and warps, conversions.
 /// Products are left out: their layouts are given.
 int64_t costOf(mlir::func::FuncOp function, const LayoutPlan &plan, const AxisAnalysis &axes, const TargetInfo &target);

@@ -184,9 +184,10 @@ SmallVector<Preferred> movesOfShapes(func::FuncOp function, const LayoutPlan &pl
       return;
     if (load)
       loads.push_back(load);
-    bool isSummed = load && tensorOf(load.getResult()).getRank() > 1;
-    llvm::SmallBitVector summed = isSummed ? reducedAxes(load.getResult()) : llvm::SmallBitVector();
-    layouts.insert(plan.rules.attr(coalescedLayout(accessOf(op, axes, target), warps, target, summed)));
+    Access access = accessOf(op, axes, target);
+    layouts.insert(plan.rules.attr(coalescedLayout(access, warps, target)));
+    if (load && access.shape.size() > 1)
+      layouts.insert(plan.rules.attr(coalescedLayout(access, warps, target, reducedAxes(load.getResult()))));
   });
   SmallVector<Preferred> found;
   for (LayoutAttr layout : layouts) {
@@ -258,11 +259,19 @@ LayoutPlan searchLayouts(func::FuncOp function, LayoutPlan plan, Preferred given
   int64_t cost = costOf(function, plan, axes, target);
   auto isBetter = [&](const Preferred &move) {
     Preferred with = given;
+    auto isVector = [](const auto &each) { return each.second.getLayout().rank() == 1; };
+    if (!llvm::all_of(move, isVector)) // vectors follow what they meet, as `replan` moves them
+      for (auto [load, layout] : given)
+        if (isVector(std::pair(load, layout)))
+          with.erase(load);
     for (auto [load, layout] : move)
       with[load] = layout;
     LayoutPlan other = replan(with);
     int64_t otherCost = costOf(function, other, axes, target);
-    if (otherCost >= cost)
+    // An estimate of rows that may lie anywhere is not trusted with much more traffic.
+    constexpr int64_t mostTimes = 3;
+    if (otherCost >= cost ||
+        sectorsRead(function, other, axes, target) > mostTimes * sectorsRead(function, plan, axes, target))
       return false;
     plan = std::move(other);
     cost = otherCost;
@@ -270,7 +279,7 @@ LayoutPlan searchLayouts(func::FuncOp function, LayoutPlan plan, Preferred given
     return true;
   };
   auto tryEach = [&](const SmallVector<Preferred> &moves) {
-    constexpr size_t most = 4;
+    constexpr size_t most = 6;
     for (const Preferred &move : ArrayRef(moves).take_front(most))
       isBetter(move);
   };

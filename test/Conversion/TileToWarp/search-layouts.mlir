@@ -170,15 +170,15 @@ func.func @compare(%x: !tile.ptr<i32> {tile.divisibility = 16 : i32}, %out: !til
 
 // -----
 
-// Rows of four halves whose neighbours are loaded one by one, as they begin between words, and stored whole: a lane takes
-// a row, so that the store is one instruction.
+// Rows of four halves whose neighbours are loaded one by one, as they begin between words, and weighed and stored whole:
+// a lane takes a row, so that its weights are one load, and the store is one instruction.
 
 // CHECK: #[[$ROW:.*]] = #warp.layout<[128, 4], register = {{\[\[}}0, 1], [0, 2]], lane = {{\[\[}}1, 0], [2, 0], [4, 0], [8, 0], [16, 0]], warp = {{\[\[}}32, 0], [64, 0]]>
 // CHECK-LABEL: func.func @shift_rows
 // CHECK: tile.load {{.*}} : tensor<128x4x!tile.ptr<f16>, #[[$ROW]]>
 // CHECK-NOT: warp.convert_layout
 // CHECK: tile.store {{.*}} {warp.contiguity = 4 : i32} : tensor<128x4x!tile.ptr<f16>, #[[$ROW]]>
-func.func @shift_rows(%x: !tile.ptr<f16> {tile.divisibility = 16 : i32}, %out: !tile.ptr<f32> {tile.divisibility = 16 : i32}) attributes {tile.kernel} {
+func.func @shift_rows(%x: !tile.ptr<f16> {tile.divisibility = 16 : i32}, %w: !tile.ptr<f16> {tile.divisibility = 16 : i32}, %out: !tile.ptr<f32> {tile.divisibility = 16 : i32}) attributes {tile.kernel} {
   %rs = tile.make_range {start = 0 : i32, end = 128 : i32} : tensor<128xi32>
   %cs = tile.make_range {start = 0 : i32, end = 4 : i32} : tensor<4xi32>
   %four = arith.constant dense<4> : tensor<128xi32>
@@ -194,7 +194,11 @@ func.func @shift_rows(%x: !tile.ptr<f16> {tile.divisibility = 16 : i32}, %out: !
   %next = tile.addptr %p, %one : tensor<128x4x!tile.ptr<f16>>, tensor<128x4xi32>
   %v = tile.load %next : tensor<128x4x!tile.ptr<f16>>
   tile.store %p, %v : tensor<128x4x!tile.ptr<f16>>
-  %wide = arith.extf %v : tensor<128x4xf16> to tensor<128x4xf32>
+  %ws = tile.splat %w : !tile.ptr<f16> -> tensor<128x4x!tile.ptr<f16>>
+  %wp = tile.addptr %ws, %i : tensor<128x4x!tile.ptr<f16>>, tensor<128x4xi32>
+  %weights = tile.load %wp : tensor<128x4x!tile.ptr<f16>>
+  %product = arith.mulf %v, %weights : tensor<128x4xf16>
+  %wide = arith.extf %product : tensor<128x4xf16> to tensor<128x4xf32>
   %sum = tile.reduce %wide {axis = 1 : i32} : (tensor<128x4xf32>) -> tensor<128xf32> {
   ^bb0(%l: f32, %r: f32):
     %s = arith.addf %l, %r : f32
