@@ -90,29 +90,26 @@ Value log2(Value x, Emitter &e) { return e.intrinsic("llvm.nvvm.lg2.approx.f", x
 Value sqrt(Value x, Emitter &e) { return e.intrinsic("llvm.nvvm.sqrt.approx.f", x.getType(), x); }
 Value rsqrt(Value x, Emitter &e) { return e.intrinsic("llvm.nvvm.rsqrt.approx.f", x.getType(), x); }
 
-// x = 2^k (1 + r) with 1 + r between sqrt(1/2) and sqrt(2); log(1 + r) = r - r²/2 + r³ P(r).
+// x = 2^k (1 + r) with 1 + r between sqrt(1/2) and sqrt(2); log(1 + r) = r + r² P(r). In f32's bits k stands at 2^23.
 Value log(Value x, Emitter &e) {
   Builder f{e};
-  constexpr int32_t sqrtHalf = 0x3f3504f3;
+  constexpr int32_t sqrtHalf = 0x3f3504f3, infinityBits = 0x7f800000;
   Value tiny = f.compare(LLVM::FCmpPredicate::olt, x, 1.17549435e-38);
   Value scaled = f.select(tiny, f.mul(x, f.number(8388608)), x);
   Value word = f.bits(scaled);
-  Value exponent = LLVM::AShrOp::create(e.b, e.loc, LLVM::SubOp::create(e.b, e.loc, word, e.i32(sqrtHalf)), e.i32(23));
-  Value mantissa =
-      f.fromBits(LLVM::SubOp::create(e.b, e.loc, word, LLVM::ShlOp::create(e.b, e.loc, exponent, e.i32(23))));
-  Value k = f.add(LLVM::SIToFPOp::create(e.b, e.loc, f.type, exponent), f.select(tiny, f.number(-23), f.number(0)));
+  Value exponent = LLVM::AndOp::create(e.b, e.loc, LLVM::SubOp::create(e.b, e.loc, word, e.i32(sqrtHalf)),
+                                       e.i32(static_cast<int32_t>(0xff800000)));
+  Value mantissa = f.fromBits(LLVM::SubOp::create(e.b, e.loc, word, exponent));
+  Value k = f.fma(LLVM::SIToFPOp::create(e.b, e.loc, f.type, exponent), f.number(0x1p-23),
+                  f.select(tiny, f.number(-23), f.number(0)));
   Value r = f.sub(mantissa, f.number(1));
-  Value square = f.mul(r, r);
   Value rest = f.polynomial(
-      r, {0.33333316, -0.25000808, 0.20002286, -0.16624595, 0.14181218, -0.13128418, 0.1288138, -0.07860141});
-  Value tail = f.fma(f.mul(square, r), rest, f.mul(square, f.number(-0.5)));
-  constexpr double ln2High = 0.693359375; // few bits: its product with k is exact
-  Value sum = f.add(f.fma(k, f.number(ln2 - ln2High), tail), r);
-  Value result = f.fma(k, f.number(ln2High), sum);
-  result = f.select(f.compare(LLVM::FCmpPredicate::ogt, x, 3.4028234663852886e38), x, result);
-  result = f.select(f.compare(LLVM::FCmpPredicate::oeq, x, 0), f.number(-infinity), result);
-  return f.select(f.compare(LLVM::FCmpPredicate::oge, x, 0), result,
-                  f.number(std::numeric_limits<double>::quiet_NaN()));
+      r, {-0.5, 0.33333316, -0.25000808, 0.20002286, -0.16624595, 0.14181218, -0.13128418, 0.1288138, -0.07860141});
+  Value result = f.fma(k, f.number(ln2), f.fma(f.mul(rest, r), r, r));
+  // Infinity stays, and what is negative or NaN becomes NaN: as unsigned numbers their bits are the largest.
+  Value other = LLVM::ICmpOp::create(e.b, e.loc, LLVM::ICmpPredicate::uge, word, e.i32(infinityBits));
+  result = f.select(other, f.fma(scaled, f.number(infinity), f.number(infinity)), result);
+  return f.select(f.compare(LLVM::FCmpPredicate::oeq, scaled, 0), f.number(-infinity), result);
 }
 
 // With u = 1 + x rounded, log(1 + x) = log(u) + (x - (u - 1)) / u up to the square of the rounding error.
