@@ -4,6 +4,7 @@
 // of the flow. The back end itself splits constant offsets from addresses and strength-reduces them.
 
 #include "compiler/Target/NVPTX/Optimise.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/Analysis/CGSCCPassManager.h"
 #include "llvm/Analysis/LoopInfo.h"
 #include "llvm/IR/Dominators.h"
@@ -58,6 +59,40 @@ static void keepAddressesWhole(llvm::Function &function) {
   }
 }
 
+/// Comparisons outside of a loop that are used in it, in the order of the loop's instructions.
+static llvm::SmallSetVector<llvm::CmpInst *, 4> comparisonsBefore(const llvm::Loop &loop) {
+  llvm::SmallSetVector<llvm::CmpInst *, 4> found;
+  for (llvm::BasicBlock *block : loop.blocks())
+    for (llvm::Instruction &instruction : *block)
+      for (llvm::Value *operand : instruction.operands())
+        if (auto *compare = llvm::dyn_cast<llvm::CmpInst>(operand); compare && !loop.contains(compare))
+          found.insert(compare);
+  return found;
+}
+
+/// The back end computes comparisons again in each block that uses them, in loops too, where masks of loads and stores
+/// are as they were. A frozen one it takes as it is. Only the innermost loops: they run most; and only of few: a warp has
+/// seven predicates.
+static void keepMasksBeforeLoops(llvm::Function &function) {
+  constexpr size_t few = 3;
+  if (function.isDeclaration())
+    return;
+  llvm::DominatorTree dominators(function);
+  llvm::LoopInfo loops(dominators);
+  for (llvm::Loop *loop : loops.getLoopsInPreorder()) {
+    if (!loop->isInnermost() || hasProducts(*loop))
+      continue;
+    auto masks = comparisonsBefore(*loop);
+    if (masks.size() > few)
+      continue;
+    for (llvm::CmpInst *mask : masks) {
+      auto *kept = new llvm::FreezeInst(mask, "", std::next(mask->getIterator()));
+      mask->replaceUsesWithIf(
+          kept, [&](llvm::Use &use) { return loop->contains(llvm::cast<llvm::Instruction>(use.getUser())); });
+    }
+  }
+}
+
 void optimise(llvm::Module &module, llvm::TargetMachine &machine) {
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;
@@ -83,8 +118,10 @@ void optimise(llvm::Module &module, llvm::TargetMachine &machine) {
   llvm::ModulePassManager all;
   all.addPass(llvm::createModuleToFunctionPassAdaptor(std::move(passes)));
   all.run(module, modules);
-  for (llvm::Function &function : module)
+  for (llvm::Function &function : module) {
     keepAddressesWhole(function);
+    keepMasksBeforeLoops(function);
+  }
 }
 
 } // namespace weft
