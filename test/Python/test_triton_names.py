@@ -1,6 +1,7 @@
 # Part of Weft. SPDX-License-Identifier: Apache-2.0
 """``weft.triton``: scripts for Triton run as they are, and Triton's names are there."""
 
+import collections
 import importlib
 import importlib.util
 import inspect
@@ -196,28 +197,96 @@ def test_condition_tuple_and_expect_zero():
     assert x.tolist() == [0, 0, 0, 1]
 
 
-#: of ``triton.language``, and refused: what docs/Triton.md says of them
-REFUSED = {
-    "constexpr_type",
-    "str_to_ty",
-    "tuple_type",
-    "tensor_descriptor_type",
+#: of ``triton.language.core``, and refused: what docs/Triton.md says of them
+REFUSED = {"dispatch", "extern", "extern_elementwise", "slice_type"}
+#: of Triton's own front end, or what its module imports
+MACHINERY = {
+    *("CAT_CAN_REORDER_WARNING", "RESHAPE_CAN_REORDER_WARNING", "JITCallable", "T", "TRITON_BUILTIN"),
+    *("binary_op_type_legalization", "builtin_max", "builtin_min", "check_bit_width", "get_primitive_bitwidth", "ir"),
+    *(
+        "is_builtin",
+        "is_enabled",
+        "is_negative_zero",
+        "knobs",
+        "must_use_result",
+        "validate_block_shape",
+        "warn_once",
+        "dataclass_transform",
+    ),
 }
 
 
 @pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="Triton is not installed")
 def test_all_names_of_the_installed_triton_are_there_or_refused_on_the_page():
-    script = "import triton.language as tl, triton; print(*dir(tl), '|', *dir(tl.tensor), '|', *dir(triton))"
+    script = (
+        "import triton.language as tl, triton\n"
+        "own = [name for name, value in vars(tl.core).items() if 'triton' in getattr(value, '__module__', '')]\n"
+        "print(*dir(tl), '|', *dir(tl.tensor), '|', *dir(triton), '|', *own)"
+    )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    language, tensor, package = (
+    language, tensor, package, core = (
         {name for name in part.split() if not name.startswith("_")} for part in done.stdout.split("|")
     )
-    assert language - set(dir(tl)) == REFUSED
+    assert language - set(dir(tl)) == set()
+    assert core - set(dir(tl.core)) - MACHINERY == REFUSED
     assert tensor - set(dir(tl.tensor)) == set()
     assert package - set(dir(triton)) <= {"AsyncCompileMode", "FutureKernel"}
     page = pathlib.Path(inspect.getfile(weft)).parents[2] / "docs" / "Triton.md"
     text = page.read_text()
     assert not [name for name in REFUSED if f"`{name}`" not in text]
+
+
+@triton.jit
+def kinds_of(v):
+    if isinstance(v, tl.tuple):
+        return 2
+    return 1 if isinstance(v, tl.core.base_value) else 0
+
+
+@triton.jit
+def with_kinds(x, N: tl.constexpr, T: tl.constexpr):
+    at = tl.arange(0, N)
+    tl.static_assert(isinstance(at.type, tl.core.base_type) and isinstance(at, tl.tensor))
+    tl.static_assert(isinstance(N, tl.core.base_value) and tl.int32 == T)
+    block = tl.make_tensor_descriptor(x, [N], [1], [N])
+    tl.static_assert(isinstance(block, tl.core.tensor_descriptor_base) and isinstance(block, tl.core.base_value))
+    tl.static_assert(not isinstance(at, tl.tensor_descriptor) and not isinstance((at, at), tl.tensor))
+    tl.store(x + at, 100 * kinds_of(at) + 10 * kinds_of((at, at)) + kinds_of(N))
+
+
+def test_kinds_of_values_are_asked_for():
+    x = np.zeros(16, np.int32)
+    with_kinds[(1,)](x, 16, tl.str_to_ty("i32", None))
+    assert (x == 121).all()
+    assert isinstance(tl.constexpr(3), tl.core.base_value) and not isinstance(3, tl.core.base_value)
+    assert isinstance(tl.pointer_type(tl.int8), tl.core.base_type) and not isinstance(int, tl.core.base_type)
+
+
+def test_types_are_read_from_text():
+    read = tl.str_to_ty
+    pair = collections.namedtuple("pair", ("x", "y"))
+    assert read("*ki32", None) == tl.pointer_type(tl.int32, const=True) != read("*i32", None)
+    assert read("u1", None) == read("B", None) == tl.int1
+    assert read("constexpr", 3) == tl.constexpr_type(3) != tl.constexpr_type(4)
+    named = read(pair("i32", "*fp32"), None)
+    assert named == tl.tuple_type([tl.int32, tl.pointer_type(tl.float32)], ["x", "y"]) != read(("i32", "*fp32"), None)
+    assert str(named) == "[x:int32,y:pointer<fp32>]" and [*named] == [named[0], named[1]] and len(named) == 2
+    descriptor = read("tensordesc<fp16[64, 32]>", None)
+    assert isinstance(descriptor, tl.tensor_descriptor_type) and descriptor == read("tensordesc<fp16[64,32]>", None)
+    assert descriptor.block_type == tl.block_type(tl.float16, [64, 32]) and len(descriptor.shape_type) == 2
+    assert len({descriptor, named, tl.constexpr_type(3), read("constexpr", 3)}) == 3
+    with pytest.raises(ValueError, match="expected a type such as 'i32', 'fp32' or '\\*fp16', but got 'i3'"):
+        read("i3", None)
+    with pytest.raises(ValueError, match=r"expected a descriptor such as .* without a layout, but got"):
+        read("tensordesc<fp16[64, 32],NVMMASharedLayout()>", None)
+
+
+@pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="Triton is not installed")
+def test_types_of_text_are_written_as_triton_writes_them():
+    texts = ["fp16", "*i32", "*ki32", "u64", "B", "fp8e4nv", ("i32", "*fp32"), "constexpr"]
+    script = f"import triton.language as tl; print([str(tl.str_to_ty(each, 3)) for each in {texts}])"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == str([str(tl.str_to_ty(each, 3)) for each in texts])
 
 
 COMPILED = """

@@ -193,7 +193,8 @@ def _number(python: type, remedy: str) -> Callable[..., Any]:
 
 
 def _instance(visitor: Calls, value: Any, kind: Any) -> bool:
-    kinds = kind if isinstance(kind, tuple) else (kind,)
+    given = kind if isinstance(kind, tuple) else (kind,)
+    kinds = tuple(each for k in given for each in getattr(k, "__weft_instances__", (k,)))
     if constexpr in kinds and (is_number(value) or isinstance(value, str) or value is None):
         return True
     return isinstance(value, tuple(k for k in kinds if isinstance(k, type)))

@@ -12,6 +12,7 @@ from weft.language.types import get_int_dtype as _get_int_dtype
 from weft.language.types import unwrap
 
 from .polling import atomic_poll as atomic_poll
+from .types import *  # noqa: F403
 
 TRITON_MAX_TENSOR_NUMEL = MAX_ELEMENTS
 CONSTEXPR_0 = constexpr(0)
@@ -58,9 +59,11 @@ def condition(arg1: Any, disable_licm: bool = False) -> Any:
 
 @builtin
 def tuple(items: Any = ()) -> Any:
-    """A tuple of values."""
+    """A tuple of values. In a kernel ``isinstance(x, tl.tuple)`` asks whether ``x`` is one."""
     return builtins.tuple(items)
 
+
+vars(tuple)["__weft_instances__"] = (builtins.tuple,)
 
 slice = builtins.slice
 
