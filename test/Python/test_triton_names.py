@@ -15,6 +15,7 @@ import pytest
 import weft
 import weft.triton as triton
 import weft.triton.language as tl
+from weft.compiler import ptxas
 from weft.compiler.ptxas import find_tool
 from weft.triton import knobs, reports
 
@@ -137,6 +138,12 @@ def test_hooks_of_launches():
 
 
 @triton.jit
+def scaled_by_two(x):
+    at = tl.arange(0, 64)
+    tl.store(x + at, tl.load(x + at) * 2)
+
+
+@triton.jit
 def row_sums(x, y, rows, columns, BLOCK: tl.constexpr, num_stages: tl.constexpr):
     for row in tl.range(tl.program_id(0), rows, tl.num_programs(0), num_stages=num_stages):
         at = tl.arange(0, BLOCK)
@@ -159,6 +166,31 @@ def test_what_a_warm_up_gives_is_launched(monkeypatch):
     other = row_sums.warmup(x, y, 4, 3, BLOCK=8, num_stages=2)
     with pytest.raises(weft.Error, match="expected ptxas to say the registers of 'row_sums', but found none"):
         _ = other.n_regs
+
+
+def test_texts_of_a_kernel_are_listed_and_made_when_asked_for(monkeypatch):
+    made = scaled_by_two.compile("x:*fp32", target="sm_90a")
+    assert {"source", "python", "tile", "ttir", "ttgir", "llir", "ptx"} <= set(made.asm) == set(dict(made.asm))
+    assert made.asm["ttir"] == made.asm["tile"] != made.asm["ttgir"] and "llvm" in made.asm["llir"]
+    assert made.asm.get("amdgcn") is None and len(made.asm) == len([*made.asm]) and "ptx" in repr(made.asm)
+    with pytest.raises(KeyError, match=r"expected a stage among source, .* but got 'amdgcn'"):
+        made.asm["amdgcn"]
+    for missing, said in (("ptxas", "ptxas"), ("nvdisasm cuobjdump", "nvdisasm or cuobjdump")):
+        monkeypatch.setattr(ptxas, "find_tool", lambda name, gone=missing: None if name in gone.split() else name)
+        assert ("sass" in made.asm, "cubin" in made.asm) == (False, missing != "ptxas")
+        with pytest.raises(weft.Error, match=f"^expected {said} on PATH, .* for 'sass' of 'scaled_by_two'"):
+            made.asm["sass"]
+
+
+@pytest.mark.skipif(not find_tool("ptxas") or not find_tool("nvdisasm"), reason="CUDA's tools are not installed")
+@pytest.mark.parametrize("without", [(), ("nvdisasm",)])
+def test_machine_code_of_a_kernel(without, monkeypatch):
+    if without and not find_tool("cuobjdump"):
+        pytest.skip("there is no cuobjdump")
+    monkeypatch.setattr(ptxas, "find_tool", lambda name: None if name in without else find_tool(name))
+    made = scaled_by_two.compile("x:*fp32", target="sm_90a")
+    assert made.asm["cubin"].startswith(b"\x7fELF")
+    assert "scaled_by_two" in made.asm["sass"] and "STG" in made.asm["sass"] and "EXIT" in made.asm["sass"]
 
 
 def test_the_driver_says_what_is_there():

@@ -34,6 +34,7 @@ from .ptxas import Resources, assemble
 from .reads import key_of
 from .signature import Argument, Signature, short_name, type_named
 from .specialise import CONSTANT, held
+from .texts import Texts
 
 if TYPE_CHECKING:
     from .jit import JITFunction
@@ -79,12 +80,9 @@ class Kernel:
         return int(self.info["kernels"][0]["shared_bytes"])
 
     @functools.cached_property
-    def asm(self) -> dict[str, str]:
-        """The kernel's texts by stage, under Triton's names as well: "ptx", and the IR's, of which "ttir" is the tile
-        IR, "ttgir" the warp IR and "llir" LLVM's dialect. The IR is computed when this is asked for."""
-        ir = self.ir
-        named = {"ttir": ir.get("tile", ""), "ttgir": ir.get("pipelined", ir.get("warp", "")), "llir": ir["llvm"]}
-        return {"source": self.function.source.text, **ir, **named, "ptx": self.ptx}
+    def asm(self) -> Texts:
+        """The kernel's texts by stage, under Triton's names as well, each made when it is asked for."""
+        return Texts(self)
 
     @property
     def types(self) -> list[str]:

@@ -162,6 +162,22 @@ def listing(ptx: str, target: str) -> str | None:
         return run.stdout if run.returncode == 0 else None
 
 
+DISASSEMBLERS = ("nvdisasm", "cuobjdump")
+
+
+def sass_text(ptx: str, target: str) -> str:
+    """The machine code as nvdisasm prints it, or cuobjdump where there is no nvdisasm. There must be a ptxas, and one
+    of them. Raises weft.Error, with their words, for PTX or machine code that they refuse."""
+    tool = next(name for name in DISASSEMBLERS if find_tool(name))
+    with tempfile.TemporaryDirectory() as folder:
+        made = _run(ptx, target, pathlib.Path(folder))[1]
+        command = [str(find_tool(tool)), "-c" if tool == "nvdisasm" else "-sass", str(made)]
+        run = subprocess.run(command, capture_output=True, text=True, check=False)
+    if run.returncode != 0:
+        raise Error(f"{tool} refused the machine code for {target}: {run.stderr.strip()}")
+    return run.stdout
+
+
 def control_codes(ptx: str, target: str) -> str:
     """The machine code as nvdisasm prints it with the words of each instruction, and its source line. There must be a
     ptxas and an nvdisasm. Raises weft.Error, with ptxas' words, for PTX that it refuses."""
