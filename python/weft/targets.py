@@ -8,6 +8,7 @@ import functools
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from math import ceil
 from typing import Any, Protocol, TypeVar
 
 from weft import native
@@ -119,6 +120,17 @@ def target_named(name: str) -> Target:
     if name not in targets():
         raise ValueError(f"expected a target among {', '.join(targets())}, but got '{name}'")
     return targets()[name]
+
+
+def occupancy(registers: int, warps: int, shared_bytes: int, target: Target) -> int:
+    """How many blocks of so many warps a multiprocessor holds at once, by registers of a thread and shared memory."""
+    by_warp = ceil(registers * target.warp_size / target.register_granule) * target.register_granule
+    return min(
+        target.max_blocks_per_processor,
+        target.max_warps_per_processor // warps,
+        target.registers_per_processor // (by_warp * warps),
+        target.shared_bytes_per_processor // (shared_bytes + target.reserved_shared_bytes),
+    )
 
 
 def default_target() -> str:

@@ -220,11 +220,9 @@ def test_types_of_other_machines_are_names_to_choose_between(seed):
 
 def test_options_of_other_machines_and_of_launches(seed):
     x, y = np.random.default_rng(seed).standard_normal(32).astype(np.float32), np.zeros(32, np.float32)
-    advice = {"waves_per_eu": 2, "matrix_instr_nonkdim": 16, "kpack": 2, "launch_cooperative_grid": False}
+    advice = {"waves_per_eu": 2, "matrix_instr_nonkdim": 16, "kpack": 2}
     copies[1,](x, y, y, N=32, BACK=False, **advice)
     np.testing.assert_array_equal(x, y)
-    with pytest.raises(ValueError, match="expected 'launch_cooperative_grid' to be False"):
-        copies[1,](x, y, y, N=32, BACK=False, launch_cooperative_grid=True)
 
 
 @triton.jit

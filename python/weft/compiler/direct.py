@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..runtime.addressed import is_bare
 from ..runtime.devices import device_for
-from . import composites, launches
+from . import composites, cooperative, launches
 
 if TYPE_CHECKING:
     from .kernel import Kernel
@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 def launch(kernel: Kernel, grid: tuple[int, ...], args: Sequence[Any]) -> None:
     """Launch a kernel with an argument for each parameter, or for each that is no constant. Raises TypeError where
-    there are more or fewer, ValueError where one is not the multiple that the kernel was promised."""
+    there are more or fewer, ValueError where one is not the multiple that the kernel was promised,
+    weft.Error where programs of a cooperative launch do not all run at once."""
     values = _values(kernel, args)
     for (name, argument), value in zip(kernel.signature.arguments.items(), values, strict=True):
         if argument.divisibility > 1 and _number(value) % argument.divisibility:
@@ -26,7 +27,10 @@ def launch(kernel: Kernel, grid: tuple[int, ...], args: Sequence[Any]) -> None:
             )
     if 0 in grid:
         return
-    module = kernel.module(device_for(tuple(values)))
+    device = device_for(tuple(values))
+    module = kernel.module(device)
+    if kernel.cooperative:
+        cooperative.check(kernel, module, device, grid)
     values = tuple(value.data_ptr() if is_bare(value) else value for value in values)
     if launches.are_watched():
         launches.pass_on(launches.Passing(kernel, module, grid, values))

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import hashlib
 import inspect
@@ -18,7 +19,7 @@ from ..runtime.addressed import is_bare
 from ..runtime.descriptors import leaves
 from ..runtime.devices import device_for
 from ..targets import default_target
-from . import composites, launches, parameters, scope
+from . import composites, cooperative, launches, parameters, scope
 from .code import Names
 from .described import DescribedLaunches
 from .diagnostics import CompilationError
@@ -38,7 +39,7 @@ _OPTIONS = ("num_warps", "num_stages", "debug", "enable_fp_fusion")
 # Triton's advice on schedules, for other vendors' machines too, and where its libdevice lies: without effect here, for
 # values that change no result.
 _ADVICE = (
-    *("num_ctas", "maxnreg", "ir_override", "launch_pdl", "launch_cooperative_grid", "extern_libs"),
+    *("num_ctas", "maxnreg", "ir_override", "launch_pdl", "extern_libs"),
     *("waves_per_eu", "matrix_instr_nonkdim", "kpack", "schedule_hint"),
 )
 
@@ -190,7 +191,9 @@ class JITFunction(Launchable):
         found = self._kernels.get(key) if read is not None else None
         if found is None:
             with _lock:
-                kernel = build(self, signature_of(params, tokens), _options(*options), target)
+                kernel = build(self, signature_of(params, tokens), _options(*options[:-1]), target)
+            if options[-1]:
+                kernel = dataclasses.replace(kernel, cooperative=True)
             runtime = tuple(i for i, t in enumerate(tokens) if t[0] is not CONSTANT)
             found = (kernel, runtime)
             if read is not None:
@@ -221,6 +224,8 @@ class JITFunction(Launchable):
         if 0 in extent:
             return None
         kernel: Kernel = launch.kernel
+        if kernel.cooperative:
+            cooperative.check(kernel, launch.module, device_for(values), extent)
         if launches.are_watched():
             launches.pass_on(launches.Passing(kernel, launch.module, extent, values))
         else:
@@ -263,18 +268,14 @@ class JITFunction(Launchable):
         stages = kwargs.pop("num_stages", 3) if "num_stages" not in index else 3
         debug = kwargs.pop("debug", self.debug) if "debug" not in index else self.debug
         fuses = kwargs.pop("enable_fp_fusion", True) if "enable_fp_fusion" not in index else True
+        together = kwargs.pop("launch_cooperative_grid", False) if "launch_cooperative_grid" not in index else False
         for name in _ADVICE if kwargs.keys() & _ADVICE else ():
             given = kwargs.pop(name, None) if name not in index else None
-            if name == "launch_cooperative_grid" and given:
-                raise ValueError(
-                    "expected 'launch_cooperative_grid' to be False, but got True: nothing here asks the device to run "
-                    "all programs at once; let programs that wait for each other be few"
-                )
             if name == "extern_libs" and given and set(dict(given)) != {"libdevice"}:
                 raise ValueError(
                     f"expected 'extern_libs' to name 'libdevice' alone, whose functions need none, but got {given!r}"
                 )
-        return (warps, stages, debug, fuses)
+        return (warps, stages, debug, fuses, bool(together))
 
     def _values(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
         """The arguments in the order of the parameters. TypeError, with the signature, when they do not fit."""

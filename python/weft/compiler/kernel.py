@@ -51,7 +51,7 @@ class Kernel:
     ``ptx`` is the PTX text, ``info`` what the compiler reports (entry, shared_bytes, arguments, times_ms), ``ir`` the
     MLIR text by stage:
     "python" (as the front end made it), "tile", "warp", "pipelined", "llvm". ``simulated``: whether it is for the
-    simulator alone.
+    simulator alone. ``cooperative``: whether all programs of a launch must run at once.
     """
 
     function: JITFunction
@@ -62,6 +62,7 @@ class Kernel:
     info: dict[str, Any]
     cached: bool = False
     simulated: bool = False
+    cooperative: bool = False
     _modules: dict[int, Any] = field(default_factory=dict, repr=False)
 
     @property
@@ -111,7 +112,7 @@ class Kernel:
             "warp_size": machine.warp_size,
             "debug": self.options.debug,
             "enable_fp_fusion": self.options.enable_fp_fusion,
-            "launch_cooperative_grid": False,
+            "launch_cooperative_grid": self.cooperative,
             "launch_pdl": False,
             "global_scratch_size": 0,
             "hash": self.hash,
@@ -161,7 +162,8 @@ class Kernel:
         """A launch of the function with this kernel's options, as Triton's scripts launch what a warm-up gave: with
         an argument for each parameter, or for each that is no constant."""
         taken = {parameter.name for parameter in self.function.params}
-        own = {name: value for name, value in asdict(self.options).items() if name not in taken}
+        options = {**asdict(self.options), "launch_cooperative_grid": self.cooperative}
+        own = {name: value for name, value in options.items() if name not in taken}
         return functools.partial(self._launch, grid, own)
 
     def _launch(self, grid: Any, options: dict[str, Any], /, *args: Any, **kwargs: Any) -> Kernel | None:

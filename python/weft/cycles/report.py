@@ -10,8 +10,7 @@ from typing import Any, TypeVar
 from weft.compiler import ptxas
 from weft.compiler.entries import only
 from weft.errors import Error
-from weft.simulator.cost import occupancy
-from weft.targets import Gpu, target_named
+from weft.targets import Gpu, occupancy, target_named
 
 from .flow import Loop, loops
 from .listing import Kernel, parse

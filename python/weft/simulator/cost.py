@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Any
 
-from weft.targets import Gpu, Target, gpu_named, target_named, targets
+from weft.targets import Gpu, Target, gpu_named, occupancy, target_named, targets
 
 _LATENCY_CYCLES = 500  # of a load from device memory; A100: microbenchmarks give 470 to 570
 LAUNCH_SECONDS = 2.5e-6
@@ -98,17 +98,6 @@ def gpu_of(target: str, name: str | None = None) -> Gpu:
 def resident_blocks(figures: Figures, target: Target) -> int:
     """How many blocks of a kernel a multiprocessor holds at once."""
     return occupancy(figures.registers or target.registers_per_thread, figures.warps, figures.shared_bytes, target)
-
-
-def occupancy(registers: int, warps: int, shared_bytes: int, target: Target) -> int:
-    """How many blocks of so many warps a multiprocessor holds at once, by registers of a thread and shared memory."""
-    by_warp = ceil(registers * target.warp_size / target.register_granule) * target.register_granule
-    return min(
-        target.max_blocks_per_processor,
-        target.max_warps_per_processor // warps,
-        target.registers_per_processor // (by_warp * warps),
-        target.shared_bytes_per_processor // (shared_bytes + target.reserved_shared_bytes),
-    )
 
 
 def estimate(figures: Figures, target: Target, gpu: Gpu) -> Estimate:

@@ -34,7 +34,8 @@ class Language(enum.Enum):
 
 @dataclass(frozen=True)
 class Options:
-    """Options of ``triton.compile`` under Triton's names; ``num_ctas`` and what follows is advice without effect."""
+    """Options of ``triton.compile`` under Triton's names; of ``num_ctas`` and what follows,
+    ``launch_cooperative_grid`` has an effect, on launches, and the rest is advice."""
 
     num_warps: int = 4
     num_stages: int = 3

@@ -53,7 +53,8 @@ def compile(
         chosen.debug,
         chosen.enable_fp_fusion,
     )
-    return dataclasses.replace(made, simulated=backend.target.backend == "cpu")
+    simulated = backend.target.backend == "cpu"
+    return dataclasses.replace(made, simulated=simulated, cooperative=chosen.launch_cooperative_grid)
 
 
 __all__ = ["ASTSource", "CompiledKernel", "compile", "make_backend", "max_shared_mem", "triton_key"]
