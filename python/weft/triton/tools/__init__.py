@@ -1,6 +1,6 @@
 # Part of Weft. SPDX-License-Identifier: Apache-2.0
 """``triton.tools``."""
 
-from . import tensor_descriptor
+from . import mxfp, tensor_descriptor
 
-__all__ = ["tensor_descriptor"]
+__all__ = ["mxfp", "tensor_descriptor"]
