@@ -51,14 +51,15 @@ def _prepare(name: str, pointer: Any, value: Any, mask: Any) -> tuple[tensor, te
     return address, value, None if mask is None else mask_operand(address, mask, name)
 
 
-def _integer_atomic(
-    name: str, kinds: tuple[str, str], pointer: Any, val: Any, mask: Any, sem: Any, scope: Any
-) -> tensor:
+def _bitwise(kind: str, pointer: Any, val: Any, mask: Any, sem: Any, scope: Any) -> tensor:
+    """Of a float's bits where the elements are floats."""
     order = _order(sem, scope)
-    address, value, mask = _prepare(name, pointer, val, mask)
-    if not value.dtype.is_int():
-        raise errors.atomic_type(name, value.dtype)
-    return _emit(kinds[0] if value.dtype.is_int_signed() else kinds[1], address, value, mask, order)
+    address, value, mask = _prepare(f"atomic_{kind}", pointer, val, mask)
+    element = value.dtype
+    if element.is_floating():
+        bits = get_int_dtype(element.primitive_bitwidth, True)
+        address, value = convert(address, pointer_type(bits)), reread(value, bits)
+    return reread(_emit(kind, address, value, mask, order), element)
 
 
 @member
@@ -76,22 +77,22 @@ def atomic_add(pointer: Any, val: Any, mask: Any = None, sem: str | None = None,
 @member
 @builtin
 def atomic_and(pointer: Any, val: Any, mask: Any = None, sem: str | None = None, scope: str | None = None) -> tensor:
-    """Combine with ``val`` by ``&``: integers of 32 or 64 bits."""
-    return _integer_atomic("atomic_and", ("and", "and"), pointer, val, mask, sem, scope)
+    """Combine with ``val`` by ``&``: integers of 32 or 64 bits, and the bits of floats."""
+    return _bitwise("and", pointer, val, mask, sem, scope)
 
 
 @member
 @builtin
 def atomic_or(pointer: Any, val: Any, mask: Any = None, sem: str | None = None, scope: str | None = None) -> tensor:
-    """Combine with ``val`` by ``|``: integers of 32 or 64 bits."""
-    return _integer_atomic("atomic_or", ("or", "or"), pointer, val, mask, sem, scope)
+    """Combine with ``val`` by ``|``: integers of 32 or 64 bits, and the bits of floats."""
+    return _bitwise("or", pointer, val, mask, sem, scope)
 
 
 @member
 @builtin
 def atomic_xor(pointer: Any, val: Any, mask: Any = None, sem: str | None = None, scope: str | None = None) -> tensor:
-    """Combine with ``val`` by ``^``: integers of 32 or 64 bits."""
-    return _integer_atomic("atomic_xor", ("xor", "xor"), pointer, val, mask, sem, scope)
+    """Combine with ``val`` by ``^``: integers of 32 or 64 bits, and the bits of floats."""
+    return _bitwise("xor", pointer, val, mask, sem, scope)
 
 
 @member
@@ -158,10 +159,13 @@ def atomic_cas(pointer: Any, cmp: Any, val: Any, sem: str | None = None, scope: 
 @member
 @builtin
 def atomic_load(pointer: Any, mask: Any = None, sem: str | None = None, scope: str | None = None) -> tensor:
-    """What memory holds, read as one step with an order ("acquire" by default): numbers of 32 or 64 bits. It is an
-    atomic that changes no bit, so the memory must be writable; what a false ``mask`` gives is undefined."""
-    address, kind = _as_integers(pointer, "atomic_load")
-    held = atomic_or(address, 0, mask, unwrap(sem) or "acquire", scope)
+    """What memory holds, read as one step with an order ("acquire" by default): numbers of 32 or 64 bits, without a
+    mask of 16 too. It is an atomic that changes no bit, so the memory must be writable; what a false ``mask`` gives is
+    undefined."""
+    address, kind = _as_integers(pointer, "atomic_load", 16 if unwrap(mask) is None else 32)
+    sem = unwrap(sem) or "acquire"
+    narrow = kind.primitive_bitwidth == 16  # for which there is a compare and swap alone
+    held = atomic_cas(address, 0, 0, sem, scope) if narrow else atomic_or(address, 0, mask, sem, scope)
     return reread(held, kind)
 
 
@@ -172,11 +176,11 @@ def atomic_store(pointer: Any, value: Any, mask: Any = None, sem: str | None = N
     atomic_xchg(pointer, value, mask, unwrap(sem) or "release", scope)
 
 
-def _as_integers(pointer: Any, name: str) -> tuple[tensor, Any]:
-    """A pointer to the integers of as many bits as its elements, and their type."""
+def _as_integers(pointer: Any, name: str, least: int = 32) -> tuple[tensor, Any]:
+    """A pointer to the integers of as many bits as its elements, ``least`` or more, and their type."""
     address = pointer_operand(pointer, name)
     element = address.dtype.element_ty
-    if element.is_ptr() or element.primitive_bitwidth < 32:
+    if element.is_ptr() or element.primitive_bitwidth < least:
         raise errors.atomic_type(name, element)
     return convert(address, pointer_type(get_int_dtype(element.primitive_bitwidth, True))), element
 

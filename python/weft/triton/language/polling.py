@@ -47,7 +47,7 @@ def atomic_poll(
     pointer: Any, expected_value: Any, sem: str | None = None, scope: str | None = None, timeout_ns: Any = None
 ) -> Any:
     """Wait until memory holds ``expected_value`` at each pointer, or ``timeout_ns`` nanoseconds of the machine's clock
-    have passed: whether it did. Integers of 32 or 64 bits; ``sem`` is "acquire" (default) or "relaxed".
+    have passed: whether it did. Integers of 16, 32 or 64 bits; ``sem`` is "acquire" (default) or "relaxed".
     """
     order, scopes = wl.constexpr(sem or "acquire"), wl.constexpr(scope or "gpu")
     if timeout_ns is None:
