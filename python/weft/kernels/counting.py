@@ -15,7 +15,7 @@ from weft.compiler import launches
 from weft.compiler.launches import Passing
 from weft.errors import Error
 from weft.runtime.addressed import reached
-from weft.simulator.cost import estimate, gpu_of
+from weft.simulator.cost import Figures, estimate, gpu_of
 from weft.targets import target_named
 from weft.tuning.launched import compiled, figures
 
@@ -40,7 +40,7 @@ def counted() -> Iterator[Counted]:
 
     def take(launch: Passing) -> None:
         if launch.simulated:
-            found.seconds.append(_run(launch))
+            found.seconds.append(count(launch)[0])
         else:
             launch.run()
 
@@ -48,7 +48,9 @@ def counted() -> Iterator[Counted]:
         yield found
 
 
-def _run(launch: Passing) -> float:
+def count(launch: Passing) -> tuple[float, Figures]:
+    """Run a launch on the simulator: the seconds that the cost model gives it, and what was counted. Raises weft.Error
+    where it is found at fault."""
     kernel = launch.kernel
     options = kernel.options
     arrays = {id(value): value for value in launch.arguments if hasattr(value, "dtype") and hasattr(value, "shape")}
@@ -77,8 +79,8 @@ def _run(launch: Passing) -> float:
     made = compiled(kernel.ptx, kernel.target, [described])[kernel.name]
     blocks = prod(launch.grid)
     bytes = sum(int(array.nbytes) for array in arrays.values())
-    cost = estimate(figures(made, report, blocks, blocks, bytes), target_named(kernel.target), gpu_of(kernel.target))
-    return cost.seconds
+    found = figures(made, report, blocks, blocks, bytes)
+    return estimate(found, target_named(kernel.target), gpu_of(kernel.target)).seconds, found
 
 
 def _argument(value: Any) -> Any:
