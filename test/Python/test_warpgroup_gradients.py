@@ -134,14 +134,14 @@ def test_loops(D, one_pass):
         assert shortest.count <= limit * pairs, (name, shortest.count)
 
 
-PATTERNS = {"full": weft.full(), "causal": weft.causal(), "window": weft.window(256, 0)}
+NAMED = {"full": weft.full(), "causal": weft.causal(), "window": weft.window(256, 0)}
 #: head size, heads that share keys, slope: where nothing may spill, those first that every run takes
-HELD = [(64, 1, 0.0, pattern) for pattern in PATTERNS] + [(64, 4, 0.0, "causal"), (64, 1, 0.02, "causal")]
+HELD = [(64, 1, 0.0, pattern) for pattern in NAMED] + [(64, 4, 0.0, "causal"), (64, 1, 0.02, "causal")]
 HELD_TOO = [
     (D, heads, slope, pattern)
     for D in (64, 128)
     for heads, slope in ((1, 0.0), (4, 0.0), (1, 0.02))
-    for pattern in PATTERNS
+    for pattern in NAMED
     if (D, heads, slope, pattern) not in HELD
 ]
 
@@ -153,7 +153,7 @@ HELD_TOO = [
 )
 def test_nothing_spills(D, heads, slope, pattern, deterministic):
     """What fills registers is taken where nothing else has to be held."""
-    pattern = PATTERNS[pattern]
+    pattern = NAMED[pattern]
     form = form_of(D, heads, 1, pattern=pattern, deterministic=deterministic, slope=slope)
     for each in form.info["kernels"]:
         found = assemble(form.ptx, TARGET, each["entry"])

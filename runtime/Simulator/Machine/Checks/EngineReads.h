@@ -23,6 +23,21 @@ void endRemoteEngineRead(Block &block, const RemoteAccess &reader, std::span<con
 /// Before a lane writes to shared memory of a block of its cluster where a granule says that an engine may be reading.
 void checkEngineReads(Warp &warp, unsigned lane, const Block &target, uint32_t offset, unsigned bytes);
 
+/// The same for a write, granule by granule: where the first one says so, all of its bytes are looked at, once.
+class EngineReadsOfWrite {
+public:
+  explicit EngineReadsOfWrite(const Checks &checks) : open_(checks.async) {}
+  void check(const Granule &g, Warp &warp, unsigned lane, const Block &target, uint32_t offset, unsigned bytes) {
+    if (!open_ || !(g.flags & Granule::EngineReads))
+      return;
+    open_ = false;
+    checkEngineReads(warp, lane, target, offset, bytes);
+  }
+
+private:
+  bool open_;
+};
+
 /// fence.proxy.async by the lanes of `mask`.
 void fenceProxy(Warp &warp, uint32_t mask);
 

@@ -158,13 +158,10 @@ void shadowWrite(Warp &warp, unsigned lane, uint32_t offset, unsigned bytes, con
   const bool swap = atomic && (warp.kernel->code[pc].order & orderSwap);
   LastWrites lastWrites(warp, lane);
   const uint32_t *known = shadow.clocksOf(warp.index);
-  bool mayBeRead = checks.async;
+  EngineReadsOfWrite engineReads(checks);
   Granule *g = &shadow.at(offset), *end = &shadow.at(offset + bytes - 1) + 1;
   for (; g != end; ++g) {
-    if ((g->flags & Granule::EngineReads) && mayBeRead) {
-      checkEngineReads(warp, lane, *warp.block, offset, bytes);
-      mayBeRead = false; // all of the bytes have been looked at
-    }
+    engineReads.check(*g, warp, lane, *warp.block, offset, bytes);
     if ((g->flags & Granule::Pending) && !(atomic && (g->flags & Granule::Atomic)) && checks.async)
       report(warp, FindingKind::AsyncOverwrite, lane,
              "writes " + place(offset, bytes) + ", to which " + copyName(warp, g->writePc) + " is on its way",

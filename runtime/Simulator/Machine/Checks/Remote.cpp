@@ -154,12 +154,9 @@ void shadowWriteRemote(Warp &warp, unsigned lane, Block &target, uint32_t offset
                        const std::byte *value, bool atomic) {
   const Checks &checks = warp.block->grid->options.checks;
   const bool swap = atomic && (warp.kernel->code[warp.here()].order & orderSwap);
-  bool mayBeRead = checks.async;
+  EngineReadsOfWrite engineReads(checks);
   eachGranule(target, offset, bytes, [&](Granule &g) {
-    if ((g.flags & Granule::EngineReads) && mayBeRead) {
-      checkEngineReads(warp, lane, target, offset, bytes);
-      mayBeRead = false; // all of the bytes have been looked at
-    }
+    engineReads.check(g, warp, lane, target, offset, bytes);
     const bool bothAtomic = atomic && (g.flags & Granule::Atomic);
     if ((g.flags & Granule::Pending) && !bothAtomic && checks.async)
       report(warp, FindingKind::AsyncOverwrite, lane,
