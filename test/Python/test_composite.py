@@ -15,8 +15,13 @@ CAUSAL = weft.causal()
 
 def judged(program, formula, inputs, seed, dtype=torch.float16):
     generator = torch.Generator().manual_seed(seed)
-    draw = functools.partial(drawn, inputs, dtype, generator)
-    return lambda: judge(program, formula, draw(), generator=generator, products_as_given=False)
+
+    def draw():
+        tensors = drawn(inputs, dtype, generator)
+        taps = [name for name in tensors if name.startswith("taps")]
+        return judge(program, formula, tensors, parameters=taps, generator=generator, products_as_given=False)
+
+    return draw
 
 
 def attended(q, k, v, form, mask=None):
