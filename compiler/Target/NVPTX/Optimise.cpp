@@ -40,12 +40,8 @@ static bool hasProducts(const llvm::Loop &loop) {
 /// Keeps the addresses whole that a loop counts up from. The back end's LoopStrengthReduce takes them apart otherwise and adds
 /// what they share in each iteration, which saves registers before the loop alone. Where there are many, or products, their
 /// registers count for more.
-static void keepAddressesWhole(llvm::Function &function) {
+static void keepAddressesWhole(llvm::LoopInfo &loops) {
   constexpr int few = 8;
-  if (function.isDeclaration())
-    return;
-  llvm::DominatorTree dominators(function);
-  llvm::LoopInfo loops(dominators);
   for (llvm::Loop *loop : loops.getLoopsInPreorder()) {
     llvm::BasicBlock *entering = loop->getLoopPredecessor();
     auto addresses = llvm::make_filter_range(loop->getHeader()->phis(),
@@ -73,12 +69,8 @@ static llvm::SmallSetVector<llvm::CmpInst *, 4> comparisonsBefore(const llvm::Lo
 /// The back end computes comparisons again in each block that uses them, in loops too, where masks of loads and stores
 /// are as they were. A frozen one it takes as it is. Only the innermost loops: they run most; and only of few: a warp has
 /// seven predicates.
-static void keepMasksBeforeLoops(llvm::Function &function) {
+static void keepMasksBeforeLoops(llvm::LoopInfo &loops) {
   constexpr size_t few = 3;
-  if (function.isDeclaration())
-    return;
-  llvm::DominatorTree dominators(function);
-  llvm::LoopInfo loops(dominators);
   for (llvm::Loop *loop : loops.getLoopsInPreorder()) {
     if (!loop->isInnermost() || hasProducts(*loop))
       continue;
@@ -119,8 +111,12 @@ void optimise(llvm::Module &module, llvm::TargetMachine &machine) {
   all.addPass(llvm::createModuleToFunctionPassAdaptor(std::move(passes)));
   all.run(module, modules);
   for (llvm::Function &function : module) {
-    keepAddressesWhole(function);
-    keepMasksBeforeLoops(function);
+    if (function.isDeclaration())
+      continue;
+    llvm::DominatorTree dominators(function);
+    llvm::LoopInfo found(dominators);
+    keepAddressesWhole(found);
+    keepMasksBeforeLoops(found);
   }
 }
 

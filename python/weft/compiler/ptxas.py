@@ -169,8 +169,7 @@ def sass_text(ptx: str, target: str) -> str:
     """The machine code as nvdisasm prints it, or cuobjdump where there is no nvdisasm. There must be a ptxas, and one
     of them. Raises weft.Error, with their words, for PTX or machine code that they refuse."""
     tool = next(name for name in DISASSEMBLERS if find_tool(name))
-    with tempfile.TemporaryDirectory() as folder:
-        made = _run(ptx, target, pathlib.Path(folder))[1]
+    with _with_lines(ptx, target) as made:
         command = [str(find_tool(tool)), "-c" if tool == "nvdisasm" else "-sass", str(made)]
         run = subprocess.run(command, capture_output=True, text=True, check=False)
     if run.returncode != 0:

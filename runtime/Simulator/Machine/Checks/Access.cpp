@@ -275,10 +275,6 @@ std::byte *resolveInCluster(Warp &warp, const Record &record, unsigned lane, uin
   return target->shared.data() + offset;
 }
 
-} // namespace
-
-namespace {
-
 /// All lanes' accesses that lie as those did that were measured, inside of the block's memory; false where they do not.
 bool resolveSharedAgain(Warp &warp, const AccessShape &shape, const uint64_t *addresses, unsigned bytes,
                         Resolved &result) {
