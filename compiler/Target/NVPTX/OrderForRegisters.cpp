@@ -14,6 +14,8 @@
 #include "llvm/ADT/BitVector.h"
 #include "llvm/CodeGen/MachineFunctionPass.h"
 #include "llvm/CodeGen/MachineRegisterInfo.h"
+#include <optional>
+#include <set>
 
 using namespace llvm;
 
@@ -56,32 +58,46 @@ class Taking {
 public:
   Taking(const BlockGraph &graph, bool upwards);
 
-  /// The difference that taking an instruction makes.
-  int changeBy(unsigned place) const;
-  void take(unsigned place);
-  ArrayRef<unsigned> ready() const { return waitingForNone; }
+  bool isDone() const { return ready.empty(); }
   /// The instruction that stands next as they stood.
-  unsigned next() const { return upwards ? *llvm::max_element(waitingForNone) : *llvm::min_element(waitingForNone); }
-  bool isSooner(unsigned place, unsigned than) const { return upwards ? place > than : place < than; }
+  unsigned next() const { return placeOf(*ready.begin()); }
+  /// The one that leaves the fewest registers live, the next one of several.
+  unsigned fewest() const { return placeOf(byChange.begin()->second); }
+  /// The difference that taking an instruction makes. Of one that is ready it changes with the values that others take.
+  int changeBy(unsigned place) const { return changes[place]; }
+  void take(unsigned place);
   int live() const { return count; }
+  int most() const { return order.most; }
   Order finish() &&;
 
 private:
+  /// What sorts instructions as they are come to.
+  unsigned rankOf(unsigned place) const { return upwards ? graph.nodes.size() - 1 - place : place; }
+  unsigned placeOf(unsigned rank) const { return rankOf(rank); }
+  int changeOf(const Node &node) const;
+  void makeReady(unsigned place);
+  void use(unsigned value);
+
   const BlockGraph &graph;
   bool upwards;
-  SmallVector<SmallVector<unsigned, 4>, 0> after; // downwards: who waits for whom
-  SmallVector<unsigned, 0> waiting, waitingForNone;
-  SmallVector<unsigned, 0> readersLeft; // downwards: of each value; upwards: 1 where it lives
+  SmallVector<SmallVector<unsigned, 4>, 0> after;     // downwards: who waits for whom
+  SmallVector<SmallVector<unsigned, 4>, 0> readersOf; // of each value
+  SmallVector<unsigned, 0> waiting;
+  std::set<unsigned> ready;                    // ranks of those that wait for none
+  std::set<std::pair<int, unsigned>> byChange; // the same, by what they change
+  SmallVector<int, 0> changes;                 // of those
+  SmallVector<unsigned, 0> readersLeft;        // downwards: of each value; upwards: 1 where it lives
   int count;
   Order order;
 };
 } // namespace
 
 Taking::Taking(const BlockGraph &graph, bool upwards)
-    : graph(graph), upwards(upwards), waiting(graph.nodes.size(), 0), count(upwards ? graph.atEnd : graph.atStart) {
+    : graph(graph), upwards(upwards), readersOf(graph.values.size()), waiting(graph.nodes.size(), 0),
+      changes(graph.nodes.size(), 0), count(upwards ? graph.atEnd : graph.atStart) {
   if (!upwards)
     after.resize(graph.nodes.size());
-  for (auto [place, node] : llvm::enumerate(graph.nodes))
+  for (auto [place, node] : llvm::enumerate(graph.nodes)) {
     for (unsigned before : node.before)
       if (upwards) {
         ++waiting[before];
@@ -89,16 +105,18 @@ Taking::Taking(const BlockGraph &graph, bool upwards)
         ++waiting[place];
         after[before].push_back(place);
       }
+    for (unsigned value : node.uses)
+      readersOf[value].push_back(place);
+  }
   for (const BlockValue &value : graph.values)
     readersLeft.push_back(upwards ? value.liveOut : value.readers + value.liveOut);
   for (unsigned place = 0; place < waiting.size(); ++place)
     if (!waiting[place])
-      waitingForNone.push_back(place);
+      makeReady(place);
   order.most = count;
 }
 
-int Taking::changeBy(unsigned place) const {
-  const Node &node = graph.nodes[place];
+int Taking::changeOf(const Node &node) const {
   int change = 0;
   for (unsigned value : node.defines)
     if (readersLeft[value])
@@ -109,20 +127,43 @@ int Taking::changeBy(unsigned place) const {
   return change;
 }
 
+void Taking::makeReady(unsigned place) {
+  changes[place] = changeOf(graph.nodes[place]);
+  ready.insert(rankOf(place));
+  byChange.insert({changes[place], rankOf(place)});
+}
+
+/// A value is used by what is taken: upwards it lives from here on, downwards until its last reader. Once for each value
+/// that changes what its other readers, or its last one, make.
+void Taking::use(unsigned value) {
+  bool matters = upwards ? !readersLeft[value] : readersLeft[value] == 2;
+  upwards ? readersLeft[value] = 1 : --readersLeft[value];
+  if (!matters)
+    return;
+  for (unsigned reader : readersOf[value]) {
+    if (!ready.count(rankOf(reader)))
+      continue;
+    byChange.erase({changes[reader], rankOf(reader)});
+    changes[reader] = changeOf(graph.nodes[reader]);
+    byChange.insert({changes[reader], rankOf(reader)});
+  }
+}
+
 void Taking::take(unsigned place) {
   const Node &node = graph.nodes[place];
-  count += changeBy(place);
+  count += changes[place];
+  ready.erase(rankOf(place));
+  byChange.erase({changes[place], rankOf(place)});
   for (unsigned value : node.uses)
-    upwards ? readersLeft[value] = 1 : --readersLeft[value];
+    use(value);
   if (upwards)
     for (unsigned value : node.defines)
       readersLeft[value] = 0;
   order.most = std::max(order.most, count);
   order.places.push_back(place);
-  llvm::erase(waitingForNone, place);
   for (unsigned freed : upwards ? node.before : after[place])
     if (--waiting[freed] == 0)
-      waitingForNone.push_back(freed);
+      makeReady(freed);
 }
 
 Order Taking::finish() && {
@@ -134,28 +175,22 @@ Order Taking::finish() && {
 /// The order that is there.
 static Order orderThere(const BlockGraph &graph) {
   Taking taking(graph, /*upwards=*/true);
-  while (!taking.ready().empty())
+  while (!taking.isDone())
     taking.take(taking.next());
   return std::move(taking).finish();
 }
 
 /// Takes instructions as they stood, while no more than `limit` registers live; otherwise the one that leaves the
-/// fewest live.
-static Order orderWithin(const BlockGraph &graph, bool upwards, int limit) {
+/// fewest live. None where that holds `tooMany` or more.
+static std::optional<Order> orderWithin(const BlockGraph &graph, bool upwards, int limit, int tooMany) {
   Taking taking(graph, upwards);
-  while (!taking.ready().empty()) {
-    unsigned chosen = taking.next();
-    int change = taking.changeBy(chosen);
-    if (change > 0 && taking.live() + change > limit)
-      for (unsigned each : taking.ready()) {
-        int itsChange = taking.changeBy(each);
-        if (itsChange < change || (itsChange == change && taking.isSooner(each, chosen))) {
-          change = itsChange;
-          chosen = each;
-        }
-      }
-    taking.take(chosen);
+  while (!taking.isDone() && taking.most() < tooMany) {
+    unsigned next = taking.next();
+    int change = taking.changeBy(next);
+    taking.take(change > 0 && taking.live() + change > limit ? taking.fewest() : next);
   }
+  if (taking.most() >= tooMany)
+    return std::nullopt;
   return std::move(taking).finish();
 }
 
@@ -170,13 +205,14 @@ static void apply(const Order &order, ArrayRef<Node> nodes, MachineBasicBlock &b
 /// The order that holds the fewest registers, of those found from either end with the limit reached early or late.
 static Order fewest(const BlockGraph &graph, int limit) {
   Order best;
+  best.most = std::numeric_limits<int>::max();
   for (int within : {limit, limit * 3 / 4, limit / 2, 0})
     for (bool upwards : {true, false}) {
-      Order order = orderWithin(graph, upwards, within);
-      if (order.most <= limit)
-        return order;
-      if (best.places.empty() || order.most < best.most)
-        best = std::move(order);
+      std::optional<Order> order = orderWithin(graph, upwards, within, /*tooMany=*/best.most);
+      if (order)
+        best = std::move(*order);
+      if (best.most <= limit)
+        return best;
     }
   return best;
 }

@@ -161,11 +161,20 @@ LogicalResult lowerCompareFloat(arith::CmpFOp op, Emitter &e) {
 }
 
 /// `condition` so that LLVM takes it as it is: it would make two selects of one by "a and b", where the machine
-/// combines predicates in the comparisons.
+/// combines predicates in the comparisons. Frozen where it is made, for all that use it: LLVM would bring each there, and
+/// look through the whole block each time.
 Value asOneCondition(Value condition, Emitter &e) {
   Operation *op = condition.getDefiningOp();
-  return isa_and_nonnull<LLVM::AndOp, LLVM::OrOp>(op) ? Value(LLVM::FreezeOp::create(e.b, e.loc, condition))
-                                                      : condition;
+  if (!isa_and_nonnull<LLVM::AndOp, LLVM::OrOp>(op))
+    return condition;
+  for (Operation *user : op->getUsers())
+    if (isa<LLVM::FreezeOp>(user))
+      return user->getResult(0);
+  OpBuilder::InsertionGuard guard(e.b);
+  e.b.setInsertionPointAfter(op);
+  auto frozen = LLVM::FreezeOp::create(e.b, e.loc, condition);
+  condition.replaceAllUsesExcept(frozen, frozen);
+  return frozen;
 }
 
 /// A select whose condition may be one i1 for a whole tensor.
