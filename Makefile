@@ -27,7 +27,7 @@ test: build ## lit, GoogleTest and pytest, on all cores; ECOSYSTEM=1 adds what t
 	@tools/test.sh $(BUILD) $(if $(ECOSYSTEM),--ecosystem)
 
 test-full: build ## also the tests marked slow
-	@tools/test.sh $(BUILD) -m "slow or not slow"
+	@WEFT_VERIFY=1 tools/test.sh $(BUILD) -m "slow or not slow"
 
 test-ecosystem: python ## Weft as the attention of transformers and others, which are installed into .venv first
 	$(PYTHON) -m pip install --disable-pip-version-check -q -r tools/requirements.txt -r tools/requirements-ecosystem.txt

@@ -6,19 +6,25 @@
 #include "mlir/IR/Verifier.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "mlir/Parser/Parser.h"
+#include "llvm/ADT/StringSwitch.h"
 #include <cstdlib>
 
 using namespace mlir;
 
 namespace weft {
 
-static bool asks(const char *variable) {
+static StringRef environment(const char *variable) {
   const char *value = std::getenv(variable);
-  return value && StringRef(value) == "1";
+  return value ? value : "";
 }
 
 Checks checksAsked() {
-  return asks("WEFT_EXPENSIVE_CHECKS") ? Checks::Expensive : asks("WEFT_VERIFY") ? Checks::Verify : Checks::None;
+  if (environment("WEFT_EXPENSIVE_CHECKS") == "1")
+    return Checks::Expensive;
+  return llvm::StringSwitch<Checks>(environment("WEFT_VERIFY"))
+      .Case("stages", Checks::VerifyStages)
+      .Case("1", Checks::Verify)
+      .Default(Checks::None);
 }
 
 // --- patterns ---
@@ -51,12 +57,14 @@ void PatternChecks::notifyPatternEnd(const Pattern &pattern, LogicalResult statu
 
 static LogicalResult runPasses(const Stage &stage, ModuleOp module, Checks checks) {
   PassManager passes(module.getContext());
-  passes.enableVerifier(checks != Checks::None);
+  passes.enableVerifier(checks >= Checks::Verify);
   // A pass that crashes leaves the module before it, and the passes, in a file that weft-opt runs.
   if (const char *file = std::getenv("WEFT_REPRODUCER"))
     passes.enableCrashReproducerGeneration(file, /*genLocalReproducer=*/true);
   stage.addPasses(passes);
-  return passes.run(module);
+  if (failed(passes.run(module)))
+    return failure();
+  return checks == Checks::VerifyStages ? verify(module) : success();
 }
 
 static std::string textOf(ModuleOp module) {

@@ -13,7 +13,8 @@ namespace weft {
 /// How much is checked. Each includes those before it.
 enum class Checks {
   None,
-  Verify,    ///< WEFT_VERIFY=1: the IR's verifiers after each pass
+  VerifyStages, ///< WEFT_VERIFY=stages: the IR's verifiers after each stage
+  Verify,       ///< WEFT_VERIFY=1: after each pass
   Expensive, ///< WEFT_EXPENSIVE_CHECKS=1: patterns, stages and LLVM's IR, as this page says; takes many times as long
 };
 

@@ -172,14 +172,6 @@ Order Taking::finish() && {
   return std::move(order);
 }
 
-/// The order that is there.
-static Order orderThere(const BlockGraph &graph) {
-  Taking taking(graph, /*upwards=*/true);
-  while (!taking.isDone())
-    taking.take(taking.next());
-  return std::move(taking).finish();
-}
-
 /// Takes instructions as they stood, while no more than `limit` registers live; otherwise the one that leaves the
 /// fewest live. None where that holds `tooMany` or more.
 static std::optional<Order> orderWithin(const BlockGraph &graph, bool upwards, int limit, int tooMany) {
@@ -194,7 +186,27 @@ static std::optional<Order> orderWithin(const BlockGraph &graph, bool upwards, i
   return std::move(taking).finish();
 }
 
-int mostLive(const BlockGraph &graph) { return orderThere(graph).most; }
+int mostLive(const BlockGraph &graph) {
+  BitVector lives(graph.values.size());
+  for (auto [value, its] : llvm::enumerate(graph.values))
+    if (its.liveOut)
+      lives.set(value);
+  int count = graph.atEnd, most = count;
+  for (const Node &node : llvm::reverse(graph.nodes)) {
+    for (unsigned value : node.defines)
+      if (lives.test(value)) {
+        lives.reset(value);
+        count -= graph.values[value].width;
+      }
+    for (unsigned value : node.uses)
+      if (!lives.test(value)) {
+        lives.set(value);
+        count += graph.values[value].width;
+      }
+    most = std::max(most, count);
+  }
+  return most;
+}
 
 static void apply(const Order &order, ArrayRef<Node> nodes, MachineBasicBlock &block) {
   MachineBasicBlock::iterator end = block.getFirstTerminator();
@@ -258,7 +270,7 @@ bool OrderForRegisters::runOnMachineFunction(MachineFunction &function) {
   LiveOut liveOut(function);
   for (MachineBasicBlock &block : function) {
     BlockGraph graph = graphOf(block, liveOut.of(block), *mnemonics);
-    int before = orderThere(graph).most;
+    int before = mostLive(graph);
     if (before <= registersPerThread || hasProductsUnderWay(block))
       continue;
     Order order = fewest(graph, registersPerThread);

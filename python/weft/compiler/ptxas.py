@@ -151,6 +151,10 @@ def figures(ptx: str, target: str, names: Sequence[str]) -> dict[str, Figures] |
     return {name: _FIGURES[key] for name, key in keys.items() if key in _FIGURES}
 
 
+#: Code alone, without the analysis of its data flow, which takes a quarter of nvdisasm's time and prints nothing here.
+NVDISASM = ("-c", "-ndf")
+
+
 def listing(ptx: str, target: str) -> str | None:
     """The machine code as nvdisasm prints it, with the source line of each instruction; None where there is no ptxas,
     or no nvdisasm. Raises weft.Error, with ptxas' words, for PTX that it refuses."""
@@ -158,7 +162,7 @@ def listing(ptx: str, target: str) -> str | None:
     if find_tool("ptxas") is None or nvdisasm is None:
         return None
     with _with_lines(ptx, target) as made:
-        run = subprocess.run([nvdisasm, "-g", "-c", str(made)], capture_output=True, text=True, check=False)
+        run = subprocess.run([nvdisasm, *NVDISASM, "-g", str(made)], capture_output=True, text=True, check=False)
         return run.stdout if run.returncode == 0 else None
 
 
@@ -170,7 +174,7 @@ def sass_text(ptx: str, target: str) -> str:
     of them. Raises weft.Error, with their words, for PTX or machine code that they refuse."""
     tool = next(name for name in DISASSEMBLERS if find_tool(name))
     with _with_lines(ptx, target) as made:
-        command = [str(find_tool(tool)), "-c" if tool == "nvdisasm" else "-sass", str(made)]
+        command = [str(find_tool(tool)), *(NVDISASM if tool == "nvdisasm" else ["-sass"]), str(made)]
         run = subprocess.run(command, capture_output=True, text=True, check=False)
     if run.returncode != 0:
         raise Error(f"{tool} refused the machine code for {target}: {run.stderr.strip()}")
@@ -186,7 +190,7 @@ def control_codes(ptx: str, target: str) -> str:
 
 def disassembled(cubin: pathlib.Path) -> str:
     """A cubin's machine code with the words of each instruction. Raises weft.Error, with nvdisasm's words."""
-    command = [str(find_tool("nvdisasm")), "-g", "-c", "-hex", str(cubin)]
+    command = [str(find_tool("nvdisasm")), *NVDISASM, "-g", "-hex", str(cubin)]
     run = subprocess.run(command, capture_output=True, text=True, check=False)
     if run.returncode != 0:
         raise Error(f"nvdisasm refused '{cubin.name}': {run.stderr.strip()}")
