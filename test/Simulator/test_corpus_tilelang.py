@@ -13,6 +13,7 @@ import re
 import shutil
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -47,9 +48,14 @@ def written(once):
         assert result.returncode == 0, result.stderr[-2000:]
         package = Path(result.stdout.splitlines()[-1])
         include = ["-I", package / "src", "-I", package / "3rdparty" / "cutlass" / "include"]
-        for source in place.glob("*.cu"):
+
+        def compiled(source: Path) -> None:
             command = [NVCC, "-ptx", "-arch=sm_90a", "-std=c++17", *include, source, "-o", source.with_suffix(".ptx")]
             subprocess.run(command, check=True, capture_output=True)
+
+        # Tests of the same fixture wait for this one, so that its processes have all cores.
+        with ThreadPoolExecutor(os.cpu_count()) as threads:
+            list(threads.map(compiled, place.glob("*.cu")))
 
     folder = once("tilelang", write)
 
