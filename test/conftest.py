@@ -5,7 +5,7 @@ workers, and a fresh seed, printed with every failure.
 References are small and as many tests run at once as there are cores: with as many threads each, they wait for one
 another, spinning, which takes four times the processor's time. Set before either is imported.
 
-The compiler verifies its IR after each stage (WEFT_VERIFY): what an op does not allow is no program, even where it runs.
+The compiler verifies its IR after each stage (WEFT_VERIFY): what an op does not allow is no program, though it may run.
 Random programs, lit tests and `make test-full` verify after each pass.
 """
 
