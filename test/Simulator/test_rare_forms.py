@@ -118,6 +118,21 @@ mul.wide.u32 %d2, %r17, 64; add.s64 %d2, %d0, %d2;
                 assert x[block, y, column].tolist() == expected
 
 
+def test_halves_of_special_registers():
+    """What once was of 16 bits is still read as such: the low half."""
+    read = ["tid.x", "ntid.x", "ctaid.x", "nctaid.x"]
+    body = "".join(
+        f"mov.{kind}16 %h1, %{name}; cvt.u32.u16 %r1, %h1; st.global.u32 [%d1+{4 * i}], %r1;"
+        for i, (name, kind) in enumerate(zip(read, "ubsu", strict=True))
+    )
+    start = "mov.u32 %r0, %ctaid.x; setp.lt.u32 %p1, %r0, 65600; @%p1 exit; sub.u32 %r0, %r0, 65600; mov.u32 %r1, %tid.x; mad.lo.u32 %r0, %r0, 4, %r1; mul.wide.u32 %d1, %r0, 16; add.s64 %d1, %d0, %d1;"
+    x = np.zeros((2, 4, 4), np.uint32)
+    assert not simulator.launch(kernel(start + body), "k", 65602, 4, [x]).findings
+    for block in range(2):
+        for thread in range(4):
+            assert x[block, thread].tolist() == [thread, 4, 64 + block, 66]
+
+
 @pytest.mark.parametrize(
     ("body", "message"),
     [
@@ -126,6 +141,7 @@ mul.wide.u32 %d2, %r17, 64; add.s64 %d2, %d0, %d2;
             "expected a special register of three dimensions, as '%tid', but got '%laneid'",
         ),
         ("mov.v4.u32 {%r1, %r2}, %tid;", "expected a vector of 4 registers"),
+        ("mov.u16 %h1, %laneid;", "expected 16 bits, but '%laneid' has 32"),
         ("mov.u32 %r1, %tid;", "'%tid' is none"),
         ("mov.u32 %r1, %pm8;", "'%pm8' is none"),
         ("mov.pred %p1, %laneid;", "expected a predicate register, but got '%laneid'"),

@@ -171,3 +171,26 @@ module attributes {warp.target = "sm_80"} {
     return
   }
 }
+
+// -----
+
+// Where it is made, once for all that use it.
+// CHECK-LABEL: llvm.func @mask_of_several
+// CHECK: %[[BOTH:.*]] = llvm.and %{{.*}}, %{{.*}} : i1
+// CHECK-NEXT: %[[ONE:.*]] = llvm.freeze %[[BOTH]] : i1
+// CHECK: llvm.zext %[[ONE]]
+// CHECK-NOT: llvm.freeze
+// CHECK: llvm.select %[[ONE]]
+// CHECK: llvm.select %[[ONE]]
+module attributes {warp.target = "sm_80"} {
+  func.func @mask_of_several(%x: !tile.ptr<i32>, %a: i32, %b: i32) attributes {tile.kernel} {
+    %p = arith.cmpi slt, %a, %b : i32
+    %q = arith.cmpi ne, %a, %b : i32
+    %m = arith.andi %p, %q : i1
+    %n = arith.extui %m : i1 to i32
+    %s = arith.select %m, %a, %b : i32
+    %t = arith.select %m, %n, %s : i32
+    tile.store %x, %t : !tile.ptr<i32>
+    return
+  }
+}

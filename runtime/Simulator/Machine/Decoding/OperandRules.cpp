@@ -4,6 +4,7 @@
 #include "runtime/Support/Format.h"
 
 #include <algorithm>
+#include <array>
 
 namespace weft::simulator::machine {
 namespace {
@@ -54,6 +55,14 @@ void expectConstant(const Binding &b, const ptx::Operand &operand, Type type) {
                          ptx::typeName(type), operand.text));
 }
 
+/// Whether a special register was of so many bits once, as which it may still be read (PTX ISA, Special Registers).
+bool wasOfBits(std::string_view name, unsigned bits) {
+  if (bits == 16)
+    return std::ranges::any_of(std::array{"%tid.", "%ntid.", "%ctaid.", "%nctaid."},
+                               [&](std::string_view start) { return name.starts_with(start); });
+  return bits == 32 && name == "%gridid";
+}
+
 } // namespace
 
 void expectSource(const Binding &b, const ptx::Operand &operand, Type type, bool wider) {
@@ -70,7 +79,7 @@ void expectSource(const Binding &b, const ptx::Operand &operand, Type type, bool
       b.fail(operand, "expected a register of 32 or 64 bits, but '%is_explicit_cluster' is a predicate");
     if (const unsigned bits = Decoder::expectSpecial(operand);
         (wider ? bits < ptx::typeBits(type) : bits != ptx::typeBits(type)) &&
-        !(operand.text == "%gridid" && ptx::typeBits(type) == 32)) // of 32 bits once
+        !wasOfBits(operand.text, ptx::typeBits(type)))
       b.fail(operand, format("expected {} bits, but '{}' has {}", ptx::typeBits(type), operand.text, bits));
     if ((name != "mov" && name != "cvt") || ptx::isFloat(type) || ptx::isFloat(b.type("to")))
       b.fail(operand,

@@ -16,6 +16,14 @@ using ptx::Type;
 void runMove32(Warp &warp, const Record &record, uint32_t mask) {
   commit(warp.reg<uint32_t>(record.op[0]), warp.reg<const uint32_t>(record.op[1]), mask);
 }
+/// mov.u16 of a special register: its low half.
+void runMoveLow(Warp &warp, const Record &record, uint32_t mask) {
+  const uint32_t *from = warp.reg<const uint32_t>(record.op[1]);
+  uint32_t low[laneCount];
+  for (unsigned i = 0; i < laneCount; ++i)
+    low[i] = from[i] & 0xffff;
+  commit(warp.reg<uint32_t>(record.op[0]), low, mask);
+}
 void runMove64(Warp &warp, const Record &record, uint32_t mask) {
   commit(warp.reg<uint64_t>(record.op[0]), warp.reg<const uint64_t>(record.op[1]), mask);
 }
@@ -107,10 +115,10 @@ void bindMove(Binding &b) {
   if (packs == unpacks) {
     if (packs)
       b.fail("expected a vector on one side only");
-    bool wide = ptx::typeBits(type) == 64;
+    const bool low = from.kind == ptx::OperandKind::Special && ptx::typeBits(type) == 16;
     b.setDestination(0, b.destination(to, type));
     b.record.op[1] = b.source(from, type);
-    b.record.run = wide ? runMove64 : runMove32;
+    b.record.run = ptx::typeBits(type) == 64 ? runMove64 : low ? runMoveLow : runMove32;
     return;
   }
   const ptx::Operand &vector = packs ? from : to;
