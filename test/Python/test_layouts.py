@@ -314,3 +314,24 @@ def test_join_and_split(rng):
     launch(pairs, "x:*fp32:16, y:*fp32:16, z:*fp32:16, N=256", [x, y, z])
     assert np.array_equal(z, before.ravel())
     assert np.array_equal(np.stack([x, y], 1), 2 * before)
+
+
+@weft.jit
+def unpack(packed, scales, out, N: wl.constexpr):
+    o = wl.arange(0, N)
+    both = wl.load(packed + o)
+    numbers = wl.interleave((both & 15).to(wl.int8) - 8, (both >> 4).to(wl.int8) - 8).to(wl.float32)
+    to = wl.arange(0, 2 * N)
+    wl.store(out + to, (numbers * wl.load(scales + to // 32)).to(wl.float16))
+
+
+@pytest.mark.parametrize("N", [512, 1024, 4096])
+def test_a_store_leaves_no_gaps_in_sectors(rng, N):
+    """A lane that loads 4 bytes has 8 halves to store in a row, 16 bytes; of more bytes its stores would be apart."""
+    packed = rng.integers(0, 256, N, dtype=np.uint8)
+    scales = rng.random(2 * N // 32, dtype=np.float32)
+    out = np.zeros(2 * N, np.float16)
+    report = launch(unpack, f"packed:*u8:16, scales:*fp32:16, out:*fp16:16, N={N}", [packed, scales, out])
+    numbers = np.stack([packed & 15, packed >> 4], 1).reshape(-1).astype(np.float64) - 8
+    assert np.array_equal(out, (numbers * scales.repeat(32)).astype(np.float32).astype(np.float16))
+    assert report.counters["global_sectors_written"] == out.nbytes // 32

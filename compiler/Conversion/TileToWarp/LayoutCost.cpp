@@ -77,11 +77,12 @@ Traffic trafficOf(Operation *op, const LinearLayout &layout, const AxisAnalysis 
           int64_t(llvm::divideCeil(bytes, target.sectorBytes))};
 }
 
-/// An access: its instructions, and one more for each sector that gaps between what its lanes access take.
+/// An access: its instructions, and more for each sector that gaps between what its lanes access take. What a load leaves
+/// of a sector, another may find in the L1 cache; each store takes its sectors to the L2 cache.
 int64_t accessCost(Operation *op, LayoutAttr layout, const AxisAnalysis &axes, const TargetInfo &target) {
   Traffic traffic = trafficOf(op, layout.getLayout(), axes, target);
   int64_t gaps = std::max<int64_t>(traffic.sectors - traffic.filled, 0);
-  return traffic.instructions * (access + gaps * sector);
+  return traffic.instructions * (access + gaps * (isa<tile::LoadOp>(op) ? sector : access));
 }
 
 /// A reduction or scan along an axis: its registers, then shuffles, then the warps' parts through shared memory, which
