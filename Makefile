@@ -1,6 +1,8 @@
 # Part of Weft. SPDX-License-Identifier: Apache-2.0
 # Every target sets up what it needs first. PRESET=dev, asan or tsan chooses another build than release.
 PRESET ?= release
+# What test-ecosystem runs: also what takes minutes, unless `make test ECOSYSTEM=1` calls it.
+ECOSYSTEM_TESTS ?= ecosystem
 BUILD := build/$(PRESET)
 PYTHON := .venv/bin/python
 LLVM := /usr/lib/llvm-22/bin
@@ -23,7 +25,7 @@ build: setup $(BUILD)/build.ninja ## compile everything
 python: setup $(BUILD)/build.ninja ## compile what the Python package loads: no tools, no tests
 	@tools/build.sh $(BUILD) weft-python
 
-test: build ## lit, GoogleTest and pytest, on all cores; ECOSYSTEM=1 adds what test-ecosystem runs
+test: build ## lit, GoogleTest and pytest, on all cores; ECOSYSTEM=1 adds those of test-ecosystem that are not slow
 	@tools/test.sh $(BUILD) $(if $(ECOSYSTEM),--ecosystem)
 
 test-full: build ## also the tests marked slow
@@ -31,7 +33,7 @@ test-full: build ## also the tests marked slow
 
 test-ecosystem: python ## Weft as the attention of transformers and others, which are installed into .venv first
 	$(PYTHON) -m pip install --disable-pip-version-check -q -r tools/requirements.txt -r tools/requirements-ecosystem.txt
-	HF_HUB_OFFLINE=1 $(PYTHON) -m pytest -n $$(nproc) -m ecosystem
+	HF_HUB_OFFLINE=1 $(PYTHON) -m pytest -n $$(nproc) -m "$(ECOSYSTEM_TESTS)"
 
 demo: python ## compile, run and check kernels and the papers' mechanisms, beside PyTorch and Triton; writes a page
 	@$(PYTHON) -m weft.demo --page $(BUILD)/demo.html

@@ -2,7 +2,7 @@
 # Part of Weft. SPDX-License-Identifier: Apache-2.0
 # Runs the three suites of a build one after another, lit, GoogleTest and pytest, on all cores, and ends with each runner's
 # own summary. Usage: tools/test.sh BUILD [--ecosystem] [pytest arguments...]. With --ecosystem the tests beside other
-# libraries come after, which are installed first. Fails when any of them fails, after all have run.
+# libraries come after, those that are not slow, once they are installed. Fails when any of them fails, after all have run.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 build=$1
@@ -43,7 +43,7 @@ run ctest tools/sanitized.sh "$build" ctest --test-dir "$build" -j "$jobs" --out
 run pytest tools/sanitized.sh "$build" .venv/bin/python -m pytest -n "$jobs" --dist worksteal "$@"
 if [ -n "$ecosystem" ]; then
   rm -f "$logs/ecosystem.log"
-  run ecosystem make --no-print-directory test-ecosystem PRESET="${build##*/}"
+  run ecosystem make --no-print-directory test-ecosystem PRESET="${build##*/}" ECOSYSTEM_TESTS="ecosystem and not slow"
 fi
 
 echo

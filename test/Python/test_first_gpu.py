@@ -67,6 +67,7 @@ class Text(html.parser.HTMLParser):
         self.loaded += [value for name, value in attrs if name in ("src", "href") and not value.startswith("#")]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(NVCC is None, reason="no nvcc on this machine")
 def test_the_whole_on_the_stand_in(stand_in, tmp_path):
     """Everything once; of the corpus one kernel whose results differ by a bit, and one that ends the process."""

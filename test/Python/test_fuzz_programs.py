@@ -16,7 +16,7 @@ import torch.autograd.forward_ad as forward_ad
 import weft
 from fuzz_programs import campaign, generate, judge, patterns, shrink, source, tensors, worker
 
-COUNT, BATCHES = 36, 6
+COUNT, BATCHES = 24, 4
 TARGETS = ("sm_80", "sm_90a")  # which move and multiply tiles by other instructions
 FRESH = secrets.randbelow(10**9)  # of each process that runs tests; its batches print their seeds
 

@@ -7,7 +7,7 @@ import pathlib
 import pytest
 from replaced import operator_errors
 
-pytestmark = pytest.mark.ecosystem
+pytestmark = [pytest.mark.ecosystem, pytest.mark.slow]
 SCRIPT = pathlib.Path(__file__).with_name("linear_attention.py")
 
 

@@ -149,6 +149,7 @@ def built(once):
 
 
 @pytest.mark.ecosystem
+@pytest.mark.slow
 def test_the_site_stands_by_itself(built):
     """Every link between its pages leads somewhere, and it loads nothing from elsewhere."""
     pages = {path: Page(path) for path in built.rglob("*.html")}
@@ -224,6 +225,7 @@ chromium = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this mach
 
 @chromium
 @pytest.mark.ecosystem
+@pytest.mark.slow
 def test_every_page_in_chromium(built, tmp_path):
     """No error in the console, and no page that scrolls sideways on a phone."""
     assert walk(built, tmp_path / "profile") == ([], [])
@@ -231,6 +233,7 @@ def test_every_page_in_chromium(built, tmp_path):
 
 @chromium
 @pytest.mark.ecosystem
+@pytest.mark.slow
 def test_what_chromium_would_find(tmp_path):
     (tmp_path / "site").mkdir()
     for name, body in (

@@ -75,7 +75,7 @@ def test_what_is_not_found_is_the_whole_module():
 
 
 @needs_tools
-@pytest.mark.parametrize("target", ["sm_80", "sm_90a"])
+@pytest.mark.parametrize("target", [pytest.param("sm_80", marks=pytest.mark.slow), "sm_90a"])
 def test_figures_of_kernels_by_themselves(target, monkeypatch):
     """Registers, spills, instructions and loops are those of the whole module."""
     monkeypatch.setattr(ptxas, "_FIGURES", {})

@@ -192,7 +192,10 @@ class Killing:
 
 
 @pytest.mark.ecosystem
-@pytest.mark.parametrize("failures", [0, 3], ids=["lost at once", "tried again by the cluster"])
+@pytest.mark.parametrize(
+    "failures",
+    [pytest.param(0, id="lost at once"), pytest.param(3, id="tried again by the cluster", marks=pytest.mark.slow)],
+)
 def test_dask_workers_that_are_killed_while_they_work(failures):
     distributed = pytest.importorskip("distributed")
     import dask

@@ -24,7 +24,7 @@ import weft.simulator as simulator
 from corpus.case import from_bfloat, to_bfloat
 from test_corpus_hopper import E4M3
 
-pytestmark = pytest.mark.ecosystem
+pytestmark = [pytest.mark.ecosystem, pytest.mark.slow]
 PYTHON = os.environ.get("WEFT_TILELANG_PYTHON", sys.executable)
 NVCC = shutil.which("nvcc")
 WRITE = Path(__file__).parent / "corpus" / "tilelang_kernels.py"
