@@ -23,11 +23,13 @@ FRESH = secrets.randbelow(10**9)  # of each process that runs tests; its batches
 
 @pytest.fixture(scope="module", autouse=True)
 def prepared():
-    before, threads = os.environ.get("WEFT_CACHE"), torch.get_num_threads()
-    worker.prepare()
-    yield
+    threads = torch.get_num_threads()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("WEFT_CACHE", "0")
+        patch.setenv("WEFT_VERIFY", "1")  # after each pass
+        worker.prepare()
+        yield
     torch.set_num_threads(threads)
-    os.environ.pop("WEFT_CACHE") if before is None else os.environ.update(WEFT_CACHE=before)
 
 
 def explained(seed):

@@ -233,7 +233,6 @@ def test_every_page_in_chromium(built, tmp_path):
 
 @chromium
 @pytest.mark.ecosystem
-@pytest.mark.slow
 def test_what_chromium_would_find(tmp_path):
     (tmp_path / "site").mkdir()
     for name, body in (

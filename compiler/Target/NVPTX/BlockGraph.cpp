@@ -255,4 +255,26 @@ BlockGraph graphOf(MachineBasicBlock &block, const BitVector &liveOut, const MCI
   return builder.finish(liveOut);
 }
 
+int mostLive(const BlockGraph &graph) {
+  BitVector lives(graph.values.size());
+  for (auto [value, its] : llvm::enumerate(graph.values))
+    if (its.liveOut)
+      lives.set(value);
+  int count = graph.atEnd, most = count;
+  for (const Node &node : llvm::reverse(graph.nodes)) {
+    for (unsigned value : node.defines)
+      if (lives.test(value)) {
+        lives.reset(value);
+        count -= graph.values[value].width;
+      }
+    for (unsigned value : node.uses)
+      if (!lives.test(value)) {
+        lives.set(value);
+        count += graph.values[value].width;
+      }
+    most = std::max(most, count);
+  }
+  return most;
+}
+
 } // namespace weft

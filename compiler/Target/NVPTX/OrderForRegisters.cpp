@@ -11,7 +11,6 @@
 #include "compiler/Target/NVPTX/OrderForRegisters.h"
 #include "compiler/Target/NVPTX/BlockGraph.h"
 #include "compiler/Target/NVPTX/Rematerialise.h"
-#include "llvm/ADT/BitVector.h"
 #include "llvm/CodeGen/MachineFunctionPass.h"
 #include "llvm/CodeGen/MachineRegisterInfo.h"
 #include <optional>
@@ -184,28 +183,6 @@ static std::optional<Order> orderWithin(const BlockGraph &graph, bool upwards, i
   if (taking.most() >= tooMany)
     return std::nullopt;
   return std::move(taking).finish();
-}
-
-int mostLive(const BlockGraph &graph) {
-  BitVector lives(graph.values.size());
-  for (auto [value, its] : llvm::enumerate(graph.values))
-    if (its.liveOut)
-      lives.set(value);
-  int count = graph.atEnd, most = count;
-  for (const Node &node : llvm::reverse(graph.nodes)) {
-    for (unsigned value : node.defines)
-      if (lives.test(value)) {
-        lives.reset(value);
-        count -= graph.values[value].width;
-      }
-    for (unsigned value : node.uses)
-      if (!lives.test(value)) {
-        lives.set(value);
-        count += graph.values[value].width;
-      }
-    most = std::max(most, count);
-  }
-  return most;
 }
 
 static void apply(const Order &order, ArrayRef<Node> nodes, MachineBasicBlock &block) {

@@ -184,14 +184,9 @@ LogicalResult lowerSelect(arith::SelectOp op, Emitter &e) {
   bool single = !isa<RankedTensorType>(op.getCondition().getType());
   assert(yes.size() == no.size() && (single || conditions.size() == yes.size()) &&
          "the op's verifier asks for equal types");
-  llvm::DenseMap<Value, Value> known;
   Registers results;
-  for (unsigned r = 0; r < yes.size(); ++r) {
-    Value &condition = known[conditions[single ? 0 : r]];
-    if (!condition)
-      condition = asOneCondition(conditions[single ? 0 : r], e);
-    results.push_back(LLVM::SelectOp::create(e.b, e.loc, condition, yes[r], no[r]));
-  }
+  for (unsigned r = 0; r < yes.size(); ++r)
+    results.push_back(LLVM::SelectOp::create(e.b, e.loc, asOneCondition(conditions[single ? 0 : r], e), yes[r], no[r]));
   e.bind(op.getResult(), results);
   return success();
 }
