@@ -252,3 +252,17 @@ def test_spinning_with_stores_to_local_memory_ends():
     L: st.u32 [%d2], %r0; ld.volatile.global.u32 %r1, [%d0]; setp.eq.u32 %p1, %r1, 0; @%p1 bra L;"""
     report = simulator.launch(kernel(body), "k", 1, 32, [np.zeros(1, np.uint32)], limit=10**8)
     assert "spins for ever" in report.findings[0].message
+
+
+def test_a_long_round_of_a_spin_loop_starves_nobody():
+    """Lane 0 leaves the loop, and sets what the others wait for behind it; a round of theirs takes several turns."""
+    body = """
+      setp.eq.u32 %p1, %r0, 0;
+    L: mov.u32 %r1, 0;
+    D: add.u32 %r1, %r1, 1; setp.lt.u32 %p2, %r1, 400; @%p2 bra D;
+      @%p1 bra E;
+      ld.relaxed.gpu.global.u32 %r2, [%d0]; setp.eq.u32 %p3, %r2, 0; @%p3 bra L;
+    E: @%p1 st.relaxed.gpu.global.u32 [%d0], 1;"""
+    x = np.zeros(1, np.uint32)
+    report = simulator.launch(kernel(body), "k", 1, 32, [x], limit=10**6)
+    assert not report.findings and x[0] == 1, list(map(str, report.findings))

@@ -112,6 +112,12 @@ CASES = {
         + "NOT%p2 st.global.u32 [%d1], %r5; // BUG",
         ("NOT", "@!", "@"),
     ),
+    # The first element is written, and no other value of the warp was ever unwritten.
+    "element of a vector": (
+        "mov.u32 %r1, s; shl.b32 %r2, %r0, 4; add.u32 %r2, %r1, %r2; st.shared.v2.u32 [%r2], {%r0, %r0};\n"
+        "ld.shared.v4.u32 {%r4, %r5, %r6, %r7}, [%r2];\nst.global.u32 [%d1], ELEMENT; // BUG",
+        ("ELEMENT", "%r6", "%r5"),
+    ),
     "vote of a group": (
         "setp.ge.u32 %p1, %r0, 16; @!%p1 mov.u32 %r9, 0; mov.u32 %r2, 0xffff; @%p1 mov.u32 %r2, 0xffff0000;\n"
         "redux.sync.add.s32 %r3, %r9, %r2;\nNOT%p1 st.global.u32 [%d1], %r3; // BUG",

@@ -25,15 +25,18 @@ template <Space S> uint64_t strongKey(const Warp &warp, uint64_t address) {
 void poisonLoaded(Warp &warp, const Record &record, const Resolved &from, unsigned elementBytes) {
   for (unsigned element = 0; element < record.vector; ++element) {
     BytePoison bytes{};
-    uint32_t origins[laneCount];
+    uint32_t origins[laneCount], lanes = 0; // those of which this element is unwritten: others' may be written
     eachLane(from.poison, [&](unsigned lane) {
       const uint32_t unwritten = unwrittenBytes(warp, from.at[lane] + element * elementBytes, elementBytes);
+      if (!unwritten)
+        return;
       for (unsigned i = 0; i < elementBytes; ++i)
         bytes[i] |= (unwritten >> i & 1) << lane;
+      lanes |= 1u << lane;
       origins[lane] = originAt(warp, from.at[lane] + element * elementBytes, elementBytes, unwritten);
     });
     poisonBytes(warp, record.wide[element], bytes);
-    eachLane(from.poison, [&](unsigned lane) { setOrigin(warp, record.wide[element], 1u << lane, origins[lane]); });
+    eachLane(lanes, [&](unsigned lane) { setOrigin(warp, record.wide[element], 1u << lane, origins[lane]); });
   }
 }
 

@@ -244,9 +244,10 @@ bool releaseWaiting(Warp &warp) {
 
 void rotate(Warp &warp) {
   auto waits = [](const Join &join) { return join.used && join.arrived; };
-  if (!warp.spun || std::none_of(warp.joins.begin(), warp.joins.end(), waits)) {
+  // A round of a long loop, as unoptimised code has them, may take several turns, of which one reads memory.
+  if (std::none_of(warp.joins.begin(), warp.joins.end(), waits)) {
     warp.starved = 0;
-  } else if (++warp.starved > patience) {
+  } else if (warp.spun && ++warp.starved > patience) {
     warp.starved = 0;
     releaseWaiting(warp);
   }
