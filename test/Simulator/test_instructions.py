@@ -315,9 +315,9 @@ def test_atomics_on_128_bits(space, seed):
       setp.ne.u64 %p1, %d4, %d2; @%p1 bra L;
       bar.sync 0;
       setp.ne.u32 %p2, %r0, 0; @%p2 ret;
-      mov.b128 %q2, {{%d7, %d8}};
+      mov.b128 %q2, {{%d7, %d8}}; atom.shared.cas.b128 _, [s], %q1, %q1;
       mov.u32 %r1, %ctaid.x; mad.wide.u32 %d6, %r1, 16, %d0;
-      atom.shared.exch.b128 %q1, [s], %q2; mov.b128 {{%d4, %d5}}, %q1;
+      atom.shared.exch.b128 %q1, [s], %q2; mov.b128 {{%d4, %d5}}, %q1; atom.shared.exch.b128 _, [s], %q1;
       st.global.v2.u64 [%d6+16], {{%d4, %d5}};""")
     blocks = 3
     x = np.zeros((1 + blocks, 2), np.uint64)

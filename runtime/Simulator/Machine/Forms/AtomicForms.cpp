@@ -185,8 +185,11 @@ void bindWide(Binding &b) {
   if (form.swaps)
     b.record.order |= orderSwap;
   std::vector<Ref> refs;
+  const bool discards = b.operand(0).kind == ptx::OperandKind::Sink; // which ld and mov of b128 may not
+  for (unsigned half = 0; half < 2 && discards; ++half)
+    refs.push_back(b.decoder.destination(b.frame, b.operand(0), ptx::Type::B64, false));
   for (size_t i : {0, 2, 3})
-    if (i < 3 || form.swaps)
+    if ((i > 0 || !discards) && (i < 3 || form.swaps))
       for (Ref half : b.decoder.halves(b.frame, b.operand(i), i == 0))
         refs.push_back(half);
   b.setWide(std::move(refs), 2);
