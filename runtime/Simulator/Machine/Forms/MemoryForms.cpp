@@ -115,6 +115,43 @@ private:
   }
 };
 
+/// memcpy of one of the sizes that an access has: in one piece, where the machine can.
+[[gnu::always_inline]] inline void copyAccess(std::byte *to, const void *from, unsigned bytes) {
+  switch (bytes) {
+  case 4:
+    std::memcpy(to, from, 4);
+    break;
+  case 8:
+    std::memcpy(to, from, 8);
+    break;
+  case 16:
+    std::memcpy(to, from, 16);
+    break;
+  default:
+    std::memcpy(to, from, bytes);
+  }
+}
+
+/// A lane's vector is read in one piece, as stores write it. A .b128 must be (PTX ISA 8.2.1 "Scalar Data-types"), and
+/// though vectors of smaller types need not (8.2.2), GPUs do so, and states that hold a value beside its flag rest on it.
+template <Space S, typename T>
+void loadStrong(Warp &warp, const Record &record, uint32_t mask, const Resolved &from, const LaneAddresses &addresses) {
+  SlotOf<T> results[8][laneCount] = {};
+  eachLane(from.mask, [&](unsigned lane) {
+    std::byte bytes[8 * sizeof(T)];
+    StrongAccess access(warp, record.order, strongKey<S>(warp, addresses.at[lane]));
+    copyAccess(bytes, from.at[lane], sizeof(T) * record.vector);
+    access.done(true, false, false);
+    for (unsigned element = 0; element < record.vector; ++element) {
+      T value;
+      std::memcpy(&value, bytes + element * sizeof(T), sizeof(T));
+      results[element][lane] = extended(value);
+    }
+  });
+  for (unsigned element = 0; element < record.vector; ++element)
+    commit(warp.reg<SlotOf<T>>(record.wide[element]), results[element], mask);
+}
+
 /// ld: wide[i] = element i of the vector at op[0] + imm.
 template <Space S, typename T> void runLoad(Warp &warp, const Record &record, uint32_t mask) {
   LaneAddresses addresses(warp, record, record.op[0], record.wideAddress);
@@ -127,24 +164,15 @@ template <Space S, typename T> void runLoad(Warp &warp, const Record &record, ui
       to[element] = warp.reg<SlotOf<T>>(record.wide[element]);
     Vectors<T>{from.at, record.vector, from.contiguous}.load(to);
   }
-  for (unsigned element = 0; element < record.vector && !whole; ++element) {
-    SlotOf<T> results[laneCount];
-    auto load = [&](unsigned lane) {
+  if (record.order != 0)
+    loadStrong<S, T>(warp, record, mask, from, addresses);
+  for (unsigned element = 0; element < record.vector && !whole && record.order == 0; ++element) {
+    SlotOf<T> results[laneCount] = {};
+    eachLane(from.mask, [&](unsigned lane) {
       T value;
       std::memcpy(&value, from.at[lane] + element * sizeof(T), sizeof(T));
       results[lane] = extended(value);
-    };
-    if (record.order != 0) {
-      std::memset(results, 0, sizeof results);
-      eachLane(from.mask, [&](unsigned lane) {
-        StrongAccess access(warp, record.order, strongKey<S>(warp, addresses.at[lane]));
-        load(lane);
-        access.done(true, false, false);
-      });
-    } else {
-      std::memset(results, 0, sizeof results);
-      eachLane(from.mask, load);
-    }
+    });
     commit(warp.reg<SlotOf<T>>(record.wide[element]), results, mask);
   }
   if (from.poison)
@@ -177,23 +205,6 @@ void carryPoison(Warp &warp, const Record &record, const Resolved &to, unsigned 
       if (unwritten)
         storeUnwritten(warp, lane, record.wide[element], to.at[lane] + element * elementBytes, elementBytes, unwritten);
     });
-  }
-}
-
-/// memcpy of one of the sizes that a store has.
-[[gnu::always_inline]] inline void copyStored(std::byte *to, const void *from, unsigned bytes) {
-  switch (bytes) {
-  case 4:
-    std::memcpy(to, from, 4);
-    break;
-  case 8:
-    std::memcpy(to, from, 8);
-    break;
-  case 16:
-    std::memcpy(to, from, 16);
-    break;
-  default:
-    std::memcpy(to, from, bytes);
   }
 }
 
@@ -233,11 +244,11 @@ template <Space S, typename T> void runStore(Warp &warp, const Record &record, u
       accesses.write(lane, addresses.at[lane], bytes, value);
     }
     if (record.order == 0) {
-      copyStored(to.at[lane], values, bytes);
+      copyAccess(to.at[lane], values, bytes);
       return;
     }
     StrongAccess access(warp, record.order, strongKey<S>(warp, addresses.at[lane]));
-    copyStored(to.at[lane], values, bytes);
+    copyAccess(to.at[lane], values, bytes);
     access.done(false, true, sizeof(T) < 4); // what is released under the rest of the word stays
   };
   const uint32_t together = storedTogether<S>(warp, record, to.mask, addresses.at, bytes, accesses);
