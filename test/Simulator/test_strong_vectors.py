@@ -45,3 +45,36 @@ def test_both_halves_are_read_at_once(name, checks):
     assert not report.findings, [str(each) for each in report.findings]
     assert (x[128:] == 0).all(), x[128:]
     assert (x[:128:4] == ROUNDS).all()
+
+
+RELEASES = {
+    "vector": "st.release.gpu.global.v4.u32 [%d0], {%r8, %r8, %r8, %r8};",
+    "fence": "fence.acq_rel.gpu; st.relaxed.gpu.global.v2.u64 [%d0], {%d8, %d8};",
+    "word": "st.release.gpu.global.u32 [%d0+8], %r8;",
+}
+ACQUIRES = {
+    "vector": "ld.acquire.gpu.global.v4.u32 {%r5, %r6, %r4, %r7}, [%d0];",
+    "pair": "ld.acquire.gpu.global.v2.u64 {%d4, %d5}, [%d0]; cvt.u32.u64 %r4, %d5;",
+    "word": "ld.acquire.gpu.global.u32 %r4, [%d0+8];",
+    "other word": "ld.acquire.gpu.global.u32 %r4, [%d0+8]; ld.relaxed.gpu.global.u32 %r4, [%d0+8];",
+}
+
+
+@pytest.mark.parametrize("acquire", ACQUIRES)
+@pytest.mark.parametrize("release", RELEASES)
+def test_an_element_orders_as_a_word_does(release, acquire):
+    """What is released with the third element is acquired with it, in a vector or alone; not by another element."""
+    text = hopper(f"""
+      mov.u32 %r8, 1; mov.u64 %d8, 1; mov.u32 %r10, %ctaid.x; setp.eq.u32 %p1, %r10, 0;
+      @!%p1 bra R;
+      st.global.u32 [%d0+64], 7; {RELEASES[release]}
+      ret;
+    R: {ACQUIRES[acquire]} setp.ne.u32 %p2, %r4, 1; @%p2 bra R;
+      ld.global.u32 %r9, [%d0+64]; st.global.u32 [%d0+128], %r9;""")
+    x = np.zeros(33, np.uint32)
+    report = simulator.launch(text, "k", 2, 1, [x])
+    assert not report.findings and x[32] == 7, [str(each) for each in report.findings]
+    astray = text.replace("ld.acquire.gpu.global.u32 %r4, [%d0+8]", "ld.acquire.gpu.global.u32 %r4, [%d0+16]")
+    if acquire == "other word":
+        report = simulator.launch(astray, "k", 2, 1, [np.zeros(33, np.uint32)])
+        assert [each.kind for each in report.findings] == ["global-race"]

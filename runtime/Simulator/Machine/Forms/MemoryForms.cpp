@@ -9,6 +9,8 @@
 #include "runtime/Simulator/Machine/State/Lanes.h"
 #include "runtime/Support/Format.h"
 
+#include <utility>
+
 namespace weft::simulator::machine {
 namespace {
 
@@ -19,6 +21,20 @@ bool isShared(uint64_t address) { return address >> windowShift == sharedWindow 
 
 template <Space S> uint64_t strongKey(const Warp &warp, uint64_t address) {
   return orderKey(warp, address, S == Space::Shared || (S == Space::Generic && isShared(address)));
+}
+
+/// The elements of a strong vector access after its first, which is ordered by itself: each is an access of its own (PTX
+/// ISA 8.2.2 "Vector Data-types"), so that what one releases is acquired with it in a vector or alone.
+template <Space S>
+void orderElements(Warp &warp, const Record &record, uint64_t address, unsigned elementBytes, bool writes) {
+  uint64_t last = strongKey<S>(warp, address);
+  for (unsigned element = 1; element < record.vector; ++element) {
+    const uint64_t key = strongKey<S>(warp, address + element * elementBytes);
+    if (std::exchange(last, key) == key) // in one word
+      continue;
+    StrongAccess access(warp, record.order, key);
+    access.done(!writes, writes, writes && elementBytes < 4);
+  }
 }
 
 /// Marks what a load took from bytes that nothing wrote.
@@ -139,9 +155,12 @@ void loadStrong(Warp &warp, const Record &record, uint32_t mask, const Resolved 
   SlotOf<T> results[8][laneCount] = {};
   eachLane(from.mask, [&](unsigned lane) {
     std::byte bytes[8 * sizeof(T)];
-    StrongAccess access(warp, record.order, strongKey<S>(warp, addresses.at[lane]));
-    copyAccess(bytes, from.at[lane], sizeof(T) * record.vector);
-    access.done(true, false, false);
+    {
+      StrongAccess access(warp, record.order, strongKey<S>(warp, addresses.at[lane]));
+      copyAccess(bytes, from.at[lane], sizeof(T) * record.vector);
+      access.done(true, false, false);
+    }
+    orderElements<S>(warp, record, addresses.at[lane], sizeof(T), false);
     for (unsigned element = 0; element < record.vector; ++element) {
       T value;
       std::memcpy(&value, bytes + element * sizeof(T), sizeof(T));
@@ -247,6 +266,7 @@ template <Space S, typename T> void runStore(Warp &warp, const Record &record, u
       copyAccess(to.at[lane], values, bytes);
       return;
     }
+    orderElements<S>(warp, record, addresses.at[lane], sizeof(T), true); // before anyone sees them
     StrongAccess access(warp, record.order, strongKey<S>(warp, addresses.at[lane]));
     copyAccess(to.at[lane], values, bytes);
     access.done(false, true, sizeof(T) < 4); // what is released under the rest of the word stays
