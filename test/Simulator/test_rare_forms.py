@@ -264,6 +264,17 @@ def test_constant_expressions(text, value):
     assert x[0] == value % 2**64
 
 
+@pytest.mark.parametrize("text", [".5", "-.5", ".5e1", "1.", "1.e2", "1e5", "2.5E-1", "-0.0"])
+def test_decimal_numbers(text):
+    module = kernel(f"mov.f32 %f1, {text}; add.f32 %f1, %f1, .0; st.global.f32 [%d1], %f1;")
+    module = module.replace(".visible", f".global .f32 number[2] = {{{text},.25}};\n.visible")
+    x = np.full(1, np.nan, np.float32)
+    assert not simulator.launch(module, "k", 1, 1, [x]).findings
+    assert x[0] == float(text)
+    if find_tool("ptxas"):
+        assemble(module, "sm_80")
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [("5/0", "expected a divisor other than zero"), ("1 ? 2", "expected ':'"), ("(1", r"expected '\)'")],

@@ -78,6 +78,9 @@ private:
       push(TokenKind::Word, length);
       return {};
     }
+    // `.5` is a number where an operand may begin, and of a modifier as in `.tensor.2d` elsewhere.
+    if (c == '.' && isDigit(peek(1)) && !tokens_.empty() && tokens_.back().kind == TokenKind::Mark)
+      return readDecimal();
     if (c == '.' && (continuesWord(peek(1)))) {
       // `.L2::128B` is one modifier; `::` never occurs elsewhere.
       size_t length = 1;
@@ -145,9 +148,10 @@ private:
     size_t length = prefix;
     while (base == 16 ? isHex(peek(length)) : isDigit(peek(length)))
       ++length;
-    bool decimal = base == 10 && ((peek(length) == '.' && isDigit(peek(length + 1))) ||
-                                  (peek(length) == '.' && !continuesWord(peek(length + 1))) || peek(length) == 'e' ||
-                                  peek(length) == 'E');
+    auto isExponent = [&](size_t at) { return peek(at) == 'e' || peek(at) == 'E'; };
+    const bool point = peek(length) == '.' && (isDigit(peek(length + 1)) || !continuesWord(peek(length + 1)) ||
+                                               isExponent(length + 1));
+    const bool decimal = base == 10 && (point || isExponent(length));
     if (decimal)
       return readDecimal();
     if (base == 10 && length > 1 && peek() == '0')
