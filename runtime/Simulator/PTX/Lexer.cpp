@@ -149,8 +149,8 @@ private:
     while (base == 16 ? isHex(peek(length)) : isDigit(peek(length)))
       ++length;
     auto isExponent = [&](size_t at) { return peek(at) == 'e' || peek(at) == 'E'; };
-    const bool point = peek(length) == '.' && (isDigit(peek(length + 1)) || !continuesWord(peek(length + 1)) ||
-                                               isExponent(length + 1));
+    const bool point = peek(length) == '.' &&
+                       (isDigit(peek(length + 1)) || !continuesWord(peek(length + 1)) || isExponent(length + 1));
     const bool decimal = base == 10 && (point || isExponent(length));
     if (decimal)
       return readDecimal();
