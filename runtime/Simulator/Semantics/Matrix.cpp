@@ -1,6 +1,7 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // Which products exist, which kernel runs them, and the 8x8 matrices of ldmatrix.
 #include "runtime/Simulator/Semantics/Matrix.h"
+#include "runtime/Simulator/Semantics/MatrixTiles.h"
 
 #include <array>
 #include <cstring>
@@ -152,12 +153,10 @@ void storeMatrix(const uint32_t lanes[32], bool transpose, std::byte *const rows
 }
 
 void transposeMatrix(const uint32_t source[32], uint32_t lanes[32]) {
-  uint16_t from[8][8], to[8][8];
-  std::memcpy(from, source, sizeof from);
-  for (unsigned row = 0; row < 8; ++row)
-    for (unsigned col = 0; col < 8; ++col)
-      to[col][row] = from[row][col];
-  std::memcpy(lanes, to, sizeof to);
+  Short8 rows[8];
+  std::memcpy(rows, source, sizeof rows);
+  turn(rows);
+  std::memcpy(lanes, rows, sizeof rows);
 }
 
 } // namespace weft::simulator::semantics

@@ -23,40 +23,60 @@ struct ChosenRows {
   unsigned of(unsigned row, unsigned i) const { return rows.of[row][i]; }
 };
 
-/// Eight rows and eight columns of D: the sum of products in ascending k, then C.
-[[gnu::always_inline]] inline void block(const float *a, const float *b, const float *c, float *d, unsigned n,
-                                         unsigned k) {
+/// Eight rows and columns of D over those of C: the sum of products in ascending k, then C.
+template <unsigned k> inline void addProducts(const float *a, const float *b, float *tile) {
   Float8 sum[8];
   const Float8 first = loadAs<Float8>(b);
 #pragma clang loop unroll(full)
   for (unsigned row = 0; row < 8; ++row)
     sum[row] = a[row * k] * first;
   for (unsigned i = 1; i < k; ++i) {
-    const Float8 values = loadAs<Float8>(b + i * n);
+    const Float8 values = loadAs<Float8>(b + 8 * i);
 #pragma clang loop unroll(full)
-    for (unsigned row = 0; row < 8; ++row)
-      sum[row] = fma8(Float8{} + a[row * k + i], values, sum[row]);
+    for (unsigned row = 0; row < 8; ++row) {
+      const float x = a[row * k + i];
+      sum[row] = fma8(Float8{x, x, x, x, x, x, x, x}, values, sum[row]);
+    }
   }
 #pragma clang loop unroll(full)
   for (unsigned row = 0; row < 8; ++row)
-    storeAs(d + row * n, canonical(sum[row] + loadAs<Float8>(c + row * n)));
+    storeAs(tile + 8 * row, canonical(sum[row] + loadAs<Float8>(tile + 8 * row)));
+}
+
+template <MatrixType type, unsigned k>
+inline void multiplyFloatOf(const MatrixProduct &product, const void *const *a, const void *const *b,
+                            const void *const *c, void *const *d) {
+  const unsigned down = product.shape.m / 8, across = product.shape.n / 8; // tiles, at most four together
+  const unsigned ofC = product.c == AccumulatorType::F16 ? 1 : 2, ofD = product.d == AccumulatorType::F16 ? 1 : 2;
+  alignas(64) float left[32 * k], right[32 * k], sums[4 * 64];
+  for (unsigned i = 0; i < down; ++i)
+    unpackRows<type, k>(a + i, down, left + 8 * k * i);
+  for (unsigned i = 0; i < across; ++i)
+    unpackColumns<type, k>(b + k / inPiece<type> * i, right + 8 * k * i);
+  for (unsigned i = 0; i < down * across; ++i)
+    loadTile(product.c, c + ofC * i, sums + 64 * i);
+  for (unsigned i = 0; i < down * across; ++i)
+    addProducts<k>(left + i % down * 8 * k, right + i / down * 8 * k, sums + 64 * i);
+  for (unsigned i = 0; i < down * across; ++i)
+    storeTile(product.d, sums + 64 * i, d + ofD * i);
 }
 
 /// f16, bf16 and tf32.
 inline void multiplyFloat(const MatrixProduct &product, const void *const *a, const void *const *b,
                           const void *const *c, void *const *d) {
-  const auto [m, n, k] = product.shape;
-  alignas(64) float left[32 * 16], right[16 * 32], sums[32 * 32];
-  unpackA(product.a, product.shape, a, left);
-  unpackB(product.b, product.shape, b, right);
-  unpackC(product.c, product.shape, c, sums);
-  for (unsigned row = 0; row < m; row += 8)
-    for (unsigned col = 0; col < n; col += 8)
-      block(left + row * k, right + col, sums + row * n + col, sums + row * n + col, n, k);
-  packD(product.d, product.shape, sums, d);
+  const bool half = product.a == MatrixType::F16;
+  if (product.a == MatrixType::TF32)
+    product.shape.k == 8 ? multiplyFloatOf<MatrixType::TF32, 8>(product, a, b, c, d)
+                         : multiplyFloatOf<MatrixType::TF32, 4>(product, a, b, c, d);
+  else if (product.shape.k == 16)
+    half ? multiplyFloatOf<MatrixType::F16, 16>(product, a, b, c, d)
+         : multiplyFloatOf<MatrixType::BF16, 16>(product, a, b, c, d);
+  else
+    half ? multiplyFloatOf<MatrixType::F16, 8>(product, a, b, c, d)
+         : multiplyFloatOf<MatrixType::BF16, 8>(product, a, b, c, d);
 }
 
-/// f16, bf16 and tf32 of a sparse A: as `block`, but that each row of A meets rows of B of its own.
+/// f16, bf16 and tf32 of a sparse A: as `addProducts`, but that each row of A meets rows of B of its own.
 inline void multiplySparseFloat(const MatrixProduct &product, const ChosenRows &rows, const void *const *a,
                                 const void *const *b, const void *const *c, void *const *d) {
   const auto [m, n, whole] = product.shape;
@@ -84,23 +104,23 @@ inline void multiplySparseFloat(const MatrixProduct &product, const ChosenRows &
 }
 
 template <MatrixType type> inline void multiplyPiecesOf(const PiecesProduct &product) {
-  constexpr uint16_t k = type == MatrixType::TF32 ? 8 : 16;
-  constexpr MatrixShape shape{16, 8, k};
-  const AccumulatorType kind = product.accumulator;
-  const unsigned registers = kind == AccumulatorType::F16 ? 2 : 4;
-  alignas(64) float left[16 * k], right[k * 8], sums[16 * 8];
-  unpackA(type, shape, product.a, left);
+  constexpr unsigned k = 2 * inPiece<type>;
+  const unsigned each = product.accumulator == AccumulatorType::F16 ? 1 : 2;
+  alignas(64) float left[16 * k], right[k * 8], sums[2 * 64];
+  for (unsigned i = 0; i < 2; ++i)
+    unpackRows<type, k>(product.a + i, 2, left + 8 * k * i);
   for (unsigned tile = 0; tile < product.tiles; ++tile) {
     unpackPieces<type>(static_cast<const unsigned char *>(product.memory), product.pieces + 16 * tile, product.byRow,
                        right);
-    void *const *d = product.d + registers * tile;
-    if (product.adds)
-      unpackC(kind, shape, d, sums);
-    else
+    if (!product.adds)
       __builtin_memset(sums, 0, sizeof sums);
-    for (unsigned row = 0; row < 16; row += 8)
-      block(left + row * k, right, sums + row * 8, sums + row * 8, 8, k);
-    packD(kind, shape, sums, d);
+    for (unsigned i = 0; i < 2; ++i) {
+      void *const *d = product.d + each * (2 * tile + i);
+      if (product.adds)
+        loadTile(product.accumulator, d, sums + 64 * i);
+      addProducts<k>(left + 8 * k * i, right, sums + 64 * i);
+      storeTile(product.accumulator, sums + 64 * i, d);
+    }
   }
 }
 

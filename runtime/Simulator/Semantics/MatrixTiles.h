@@ -131,27 +131,133 @@ template <typename T> inline void unpackB(MatrixType type, MatrixShape shape, co
   x[3] = __builtin_shufflevector(b, d, 2, 3, 10, 11, 6, 7, 14, 15);
 }
 
-/// Eight columns of B as a row-major matrix, from pieces of 16 bytes: eight for each half of k.
+/// Eight rows of eight: [row][k] to [k][row]. Each step moves a bit of the row's number behind those of k.
+[[gnu::always_inline]] inline void turn(Short8 (&x)[8]) {
+#pragma clang loop unroll(full)
+  for (unsigned step = 0; step < 3; ++step) {
+    Short8 y[8];
+#pragma clang loop unroll(full)
+    for (unsigned i = 0; i < 4; ++i) {
+      y[2 * i] = __builtin_shufflevector(x[i], x[i + 4], 0, 8, 1, 9, 2, 10, 3, 11);
+      y[2 * i + 1] = __builtin_shufflevector(x[i], x[i + 4], 4, 12, 5, 13, 6, 14, 7, 15);
+    }
+#pragma clang loop unroll(full)
+    for (unsigned i = 0; i < 8; ++i)
+      x[i] = y[i];
+  }
+}
+
+// Products of f16, bf16 and tf32 have the eight columns of a tile of B, C and D in the order in which two registers
+// hold those of f32: the even ones first.
+
+/// Which column the one at `place` is.
+constexpr unsigned columnAt(unsigned place) { return place < 4 ? 2 * place : 2 * place - 7; }
+
+[[gnu::always_inline]] inline Short8 evenFirst(const Short8 &row) {
+  return __builtin_shufflevector(row, row, 0, 2, 4, 6, 1, 3, 5, 7);
+}
+
+/// Eight elements of a 16-bit type.
+template <MatrixType type> [[gnu::always_inline]] inline Float8 widen(const Short8 &values) {
+  if constexpr (type == MatrixType::F16)
+    return widenHalf(values);
+  else
+    return (Float8)(__builtin_convertvector(values, Word8) << 16);
+}
+
+/// How many elements of a row, or of a column, 16 bytes hold.
+template <MatrixType type> constexpr unsigned inPiece = type == MatrixType::TF32 ? 4 : 8;
+
+/// Eight columns of B from 16 bytes of each: `inPiece` rows of eight.
+template <MatrixType type, typename Piece>
+[[gnu::always_inline]] inline void turnColumns(const Piece &piece, float *rows) {
+  if constexpr (type == MatrixType::TF32) {
+    Float8 x[4];
+    for (unsigned i = 0; i < 4; ++i) {
+      const auto even = loadAs<Word4>(piece(columnAt(i))), odd = loadAs<Word4>(piece(columnAt(i + 4)));
+      x[i] = (Float8)(__builtin_shufflevector(even, odd, 0, 1, 2, 3, 4, 5, 6, 7) & 0xffffe000);
+    }
+    turnHalves(x);
+    for (unsigned k = 0; k < 4; ++k)
+      storeAs(rows + 8 * k, x[k]);
+  } else {
+    Short8 x[8];
+    for (unsigned i = 0; i < 8; ++i)
+      x[i] = loadAs<Short8>(piece(columnAt(i)));
+    turn(x);
+    for (unsigned k = 0; k < 8; ++k)
+      storeAs(rows + 8 * k, widen<type>(x[k]));
+  }
+}
+
+/// Eight columns of B from pieces of 16 bytes in memory: eight for each half of k.
 template <MatrixType type>
-inline void unpackPieces(const unsigned char *memory, const uint32_t *pieces, bool byRow, float *matrix) {
-  constexpr unsigned each = type == MatrixType::TF32 ? 4 : 8;
-  for (unsigned half = 0; half < 2; ++half) {
-    float *rows = matrix + half * each * 8;
-    alignas(32) float values[8][each];
-    for (unsigned i = 0; i < 8; ++i) {
-      alignas(16) uint32_t words[4];
-      __builtin_memcpy(words, memory + pieces[8 * half + i], 16);
-      widenRow(type, words, byRow ? rows + 8 * i : values[i]);
+inline void unpackPieces(const unsigned char *memory, const uint32_t *pieces, bool byRow, float *rows) {
+  for (unsigned half = 0; half < 2; ++half, pieces += 8, rows += 8 * inPiece<type>) {
+    const auto piece = [&](unsigned i) { return memory + pieces[i]; };
+    if (!byRow)
+      turnColumns<type>(piece, rows);
+    else if constexpr (type != MatrixType::TF32)
+      for (unsigned k = 0; k < 8; ++k)
+        storeAs(rows + 8 * k, widen<type>(evenFirst(loadAs<Short8>(piece(k)))));
+  }
+}
+
+/// Eight columns of B, `k` rows of eight, from a fragment's registers.
+template <MatrixType type, unsigned k> inline void unpackColumns(const void *const *registers, float *rows) {
+  for (unsigned i = 0; i < k / inPiece<type>; ++i) {
+    const auto *lanes = static_cast<const uint32_t *>(registers[i]);
+    turnColumns<type>([&](unsigned column) { return lanes + 4 * column; }, rows + 8 * inPiece<type> * i);
+  }
+}
+
+/// Eight rows of A by `k`; `registers[i * apart]` hold 16 bytes of each. Only the first column may have a zero with a
+/// sign: so zeros add up to the same zero that they always did.
+template <MatrixType type, unsigned k>
+inline void unpackRows(const void *const *registers, unsigned apart, float *rows) {
+  constexpr unsigned each = inPiece<type>;
+  for (unsigned i = 0; i < k / each; ++i) {
+    const auto *lanes = static_cast<const uint32_t *>(registers[i * apart]);
+    const float first = i == 0 ? -0.0f : 0.0f; // -0 changes nothing that it is added to
+    for (unsigned row = 0; row < 8; ++row) {
+      float *to = rows + row * k + i * each;
+      if constexpr (type == MatrixType::TF32)
+        storeAs(to, (Float4)(loadAs<Word4>(lanes + 4 * row) & 0xffffe000) + Float4{first});
+      else
+        storeAs(to, widen<type>(loadAs<Short8>(lanes + 4 * row)) + Float8{first});
     }
-    for (unsigned from = 0; from < each && !byRow; from += 4) {
-      Float8 x[4];
-      for (unsigned i = 0; i < 4; ++i)
-        x[i] = __builtin_shufflevector(loadAs<Float4>(values[i] + from), loadAs<Float4>(values[i + 4] + from), 0, 1, 2,
-                                       3, 4, 5, 6, 7);
-      turnHalves(x);
-      for (unsigned k = 0; k < 4; ++k)
-        storeAs(rows + (from + k) * 8, x[k]);
+  }
+}
+
+/// Eight rows and columns of C from its registers: one of f16, two of f32.
+inline void loadTile(AccumulatorType type, const void *const *registers, float *tile) {
+  const auto *first = static_cast<const uint32_t *>(registers[0]);
+  if (type == AccumulatorType::F16) {
+    for (unsigned row = 0; row < 8; ++row)
+      storeAs(tile + 8 * row, widenHalf(evenFirst(loadAs<Short8>(first + 4 * row))));
+    return;
+  }
+  const auto *second = static_cast<const uint32_t *>(registers[1]);
+  for (unsigned row = 0; row < 8; ++row) {
+    storeAs(tile + 8 * row, loadAs<Float4>(first + 4 * row));
+    storeAs(tile + 8 * row + 4, loadAs<Float4>(second + 4 * row));
+  }
+}
+
+/// The inverse, of D.
+inline void storeTile(AccumulatorType type, const float *tile, void *const *registers) {
+  auto *first = static_cast<uint32_t *>(registers[0]);
+  if (type == AccumulatorType::F16) {
+    for (unsigned row = 0; row < 8; ++row) {
+      const Short8 values = narrowHalf(loadAs<Float8>(tile + 8 * row));
+      storeAs(first + 4 * row, __builtin_shufflevector(values, values, 0, 4, 1, 5, 2, 6, 3, 7));
     }
+    return;
+  }
+  auto *second = static_cast<uint32_t *>(registers[1]);
+  for (unsigned row = 0; row < 8; ++row) {
+    storeAs(first + 4 * row, loadAs<Float4>(tile + 8 * row));
+    storeAs(second + 4 * row, loadAs<Float4>(tile + 8 * row + 4));
   }
 }
 

@@ -7,6 +7,7 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <chrono>
@@ -416,6 +417,27 @@ TEST(Matrix, NaNIsCanonicalAndInfinitySurvives) {
   EXPECT_EQ(d.lanes(0)[0], 0x7f800000u);
   EXPECT_EQ(d.lanes(1)[7], 0x7fffffffu);
   EXPECT_EQ(d.lanes(2)[0], 0u);
+}
+
+/// A's zeros past its first column have no sign, which shows where all products and C are zeros.
+TEST(Matrix, SignsOfZeros) {
+  const MatrixProduct p;
+  Registers a(4), b(2), c(4), d(4);
+  const auto fillAll = [](Registers &registers, uint32_t word) {
+    std::fill(registers.words.begin(), registers.words.end(), word);
+  };
+  const auto product = [&](const MatrixKernel &kernel, uint32_t left, uint32_t right) {
+    fillAll(a, left), fillAll(b, right), fillAll(c, 0x80000000);
+    kernel.multiply(p, a.in(), b.in(), c.in(), d.out());
+    return d.lanes(0)[0];
+  };
+  for (const MatrixKernel &kernel : matrixKernels()) {
+    SCOPED_TRACE(kernel.name);
+    EXPECT_EQ(product(kernel, 0x3c003c00, 0x80008000), 0x80000000u);
+    EXPECT_EQ(product(kernel, 0x80008000, 0x3c003c00), 0u);
+    EXPECT_EQ(product(kernel, 0x80008000, 0xbc00bc00), 0u);
+    EXPECT_EQ(product(kernel, 0x00000000, 0xbc00bc00), 0x80000000u);
+  }
 }
 
 TEST(Matrix, SpecialFloat8) {
