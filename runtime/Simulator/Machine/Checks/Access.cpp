@@ -48,9 +48,12 @@ public:
   Shapes(const Warp &warp, std::vector<std::unique_ptr<AccessShape[]>> &ofRecords, unsigned count)
       : ofRecord_(ofRecords[warp.here()]), number_(warp.index % count), count_(count) {}
 
-  /// The shape that all lanes' accesses have again, or null. Such accesses are aligned.
-  const AccessShape *again(uint32_t mask, const uint64_t *addresses, unsigned bytes) const {
-    return ofRecord_ && mask == ~0u && ofRecord_[number_].fits(addresses, bytes) ? &ofRecord_[number_] : nullptr;
+  /// The shape that all lanes' accesses have again, or null. Such accesses are aligned, and go to `places` in host
+  /// memory, where the first lane's place is `first`.
+  const AccessShape *again(uint32_t mask, const uint64_t *addresses, unsigned bytes, uintptr_t first,
+                           std::byte **places) const {
+    return ofRecord_ && mask == ~0u && ofRecord_[number_].fits(addresses, bytes, first, places) ? &ofRecord_[number_]
+                                                                                                : nullptr;
   }
   AccessShape &measured(const uint64_t *addresses, unsigned bytes, const AddressPattern &pattern) {
     if (!ofRecord_)
@@ -191,7 +194,7 @@ Resolved resolveGlobal(Warp &warp, const Record &record, uint32_t mask, const ui
                        AccessKind kind) {
   Resolved result;
   Shapes shapes(warp, warp.worker->globalShapes, Worker::globalShapesOfRecord);
-  const AccessShape *again = shapes.again(mask, addresses, bytes);
+  const AccessShape *again = shapes.again(mask, addresses, bytes, addresses[0], result.at);
   const AddressPattern pattern =
       again ? again->pattern(addresses[0]) : checkAligned(warp, mask, addresses, bytes, kind);
   if (!mask)
@@ -201,7 +204,7 @@ Resolved resolveGlobal(Warp &warp, const Record &record, uint32_t mask, const ui
   if (!known || !known->contains(pattern.low, bytes))
     known = grid.view->find(pattern.low, bytes);
   const bool one = known && known->contains(pattern.high, bytes);
-  for (unsigned i = 0; i < laneCount; ++i)
+  for (unsigned i = 0; i < laneCount && !again; ++i)
     result.at[i] = reinterpret_cast<std::byte *>(addresses[i]);
   result.mask = mask;
   // Nothing is to be checked where all is in one allocation that was born initialised: the common case.
@@ -220,7 +223,7 @@ Resolved resolveGlobal(Warp &warp, const Record &record, uint32_t mask, const ui
   countGlobal(warp, sectors, result.mask, bytes, kind);
   if (all && !again)
     shapes.measured(addresses, bytes, pattern).sectors = sectors;
-  if (kind == AccessKind::Write)
+  if (kind == AccessKind::Write || !grid.globalShadow.tracks())
     return result;
   if (GlobalAccesses accesses(warp, record); accesses.tracks()) {
     if (pattern.low == pattern.high && (mask & (mask - 1)))
@@ -275,19 +278,21 @@ std::byte *resolveInCluster(Warp &warp, const Record &record, unsigned lane, uin
   return target->shared.data() + offset;
 }
 
-/// All lanes' accesses that lie as those did that were measured, inside of the block's memory; false where they do not.
-bool resolveSharedAgain(Warp &warp, const AccessShape &shape, const uint64_t *addresses, unsigned bytes,
-                        Resolved &result) {
+/// The shape of all lanes' accesses that lie as those did that were measured, inside of the block's memory, or null.
+const AccessShape *resolveSharedAgain(Warp &warp, const Shapes &shapes, uint32_t mask, const uint64_t *addresses,
+                                      unsigned bytes, Resolved &result) {
   Block &block = *warp.block;
   const uint64_t first = addresses[0] & windowOffsetMask;
-  const AddressPattern pattern = shape.pattern(first);
+  const AccessShape *shape =
+      shapes.again(mask, addresses, bytes, reinterpret_cast<uintptr_t>(block.shared.data()) + first, result.at);
+  if (!shape)
+    return nullptr;
+  const AddressPattern pattern = shape->pattern(first);
   if (pattern.low > first || pattern.high < first || pattern.high + bytes > block.shared.size())
-    return false;
-  for (unsigned i = 0; i < laneCount; ++i)
-    result.at[i] = block.shared.data() + (addresses[i] & windowOffsetMask);
+    return nullptr;
   result.mask = ~0u;
   result.contiguous = pattern.contiguous;
-  return true;
+  return shape;
 }
 
 /// Lanes' accesses to the block's memory, or by addresses of the cluster. Reports those that are to neither.
@@ -326,9 +331,7 @@ Resolved resolveShared(Warp &warp, const Record &record, uint32_t mask, const ui
                        AccessKind kind) {
   Resolved result;
   Shapes shapes(warp, warp.worker->sharedShapes, Worker::sharedShapesOfRecord);
-  const AccessShape *again = shapes.again(mask, addresses, bytes);
-  if (again && !resolveSharedAgain(warp, *again, addresses, bytes, result))
-    again = nullptr;
+  const AccessShape *again = resolveSharedAgain(warp, shapes, mask, addresses, bytes, result);
   AddressPattern pattern;
   if (!again)
     pattern = resolveSharedAnew(warp, record, mask, addresses, bytes, kind, result);

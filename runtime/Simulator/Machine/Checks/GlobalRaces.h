@@ -11,7 +11,10 @@ namespace weft::simulator::machine {
 class GlobalAccesses {
 public:
   GlobalAccesses(Warp &warp, const Record &record);
-  ~GlobalAccesses() { unlock(); }
+  ~GlobalAccesses() {
+    if (page_)
+      unlock();
+  }
   GlobalAccesses(const GlobalAccesses &) = delete;
   GlobalAccesses &operator=(const GlobalAccesses &) = delete;
 

@@ -74,6 +74,41 @@ void poisonLoaded(Warp &warp, const Record &record, const Resolved &from, unsign
     std::memcpy(to[i], &x[i], 16);
 }
 
+/// 16 bytes of lanes' words.
+template <typename T> using Words __attribute__((vector_size(16))) = T;
+
+/// The first words of some lanes, and their second ones, to both words of each, or back: `lanes` are 16 / sizeof(T).
+template <typename T>
+[[gnu::always_inline]] inline void zip(const SlotOf<T> *first, const SlotOf<T> *second, std::byte *const *lanes) {
+  Words<T> x, y, z[2];
+  std::memcpy(&x, first, sizeof x);
+  std::memcpy(&y, second, sizeof y);
+  if constexpr (sizeof(T) == 4) {
+    z[0] = __builtin_shufflevector(x, y, 0, 4, 1, 5);
+    z[1] = __builtin_shufflevector(x, y, 2, 6, 3, 7);
+  } else {
+    z[0] = __builtin_shufflevector(x, y, 0, 2);
+    z[1] = __builtin_shufflevector(x, y, 1, 3);
+  }
+  for (unsigned i = 0; i < 16 / sizeof(T); ++i)
+    std::memcpy(lanes[i], reinterpret_cast<const std::byte *>(z) + i * 2 * sizeof(T), 2 * sizeof(T));
+}
+template <typename T>
+[[gnu::always_inline]] inline void unzip(std::byte *const *lanes, SlotOf<T> *first, SlotOf<T> *second) {
+  Words<T> x, y, z[2];
+  for (unsigned i = 0; i < 16 / sizeof(T); ++i)
+    std::memcpy(reinterpret_cast<std::byte *>(z) + i * 2 * sizeof(T), lanes[i], 2 * sizeof(T));
+  if constexpr (sizeof(T) == 4) {
+    x = __builtin_shufflevector(z[0], z[1], 0, 2, 4, 6);
+    y = __builtin_shufflevector(z[0], z[1], 1, 3, 5, 7);
+  } else {
+    x = __builtin_shufflevector(z[0], z[1], 0, 2);
+    y = __builtin_shufflevector(z[0], z[1], 1, 3);
+  }
+  std::memcpy(first, &x, sizeof x);
+  std::memcpy(second, &y, sizeof y);
+}
+
 /// What a register holds of a value that was loaded: it is sign- or zero-extended by its type.
 template <typename T> [[gnu::always_inline]] inline SlotOf<T> extended(T value) {
   return sizeof(T) == 8 ? SlotOf<T>(value) : SlotOf<T>(uint32_t(int32_t(value)));
@@ -95,6 +130,12 @@ template <typename T> struct Vectors {
     }
     if (sizeof(T) == 4 && count == 4)
       return eachFour(registers, [](std::byte *const *lanes, std::byte *const *words) { turn(lanes, words); });
+    if constexpr (sizeof(T) >= 4)
+      if (count == 2) {
+        for (unsigned lane = 0; lane < laneCount; lane += 16 / sizeof(T))
+          unzip<T>(memory + lane, registers[0] + lane, registers[1] + lane);
+        return;
+      }
     for (unsigned i = 0; i < count; ++i)
       for (unsigned lane = 0; lane < laneCount; ++lane) {
         T value;
@@ -113,6 +154,12 @@ template <typename T> struct Vectors {
     if (sizeof(T) == 4 && count == 4)
       return eachFour(const_cast<SlotOf<T> *const *>(registers),
                       [](std::byte *const *lanes, std::byte *const *words) { turn(words, lanes); });
+    if constexpr (sizeof(T) >= 4)
+      if (count == 2) {
+        for (unsigned lane = 0; lane < laneCount; lane += 16 / sizeof(T))
+          zip<T>(registers[0] + lane, registers[1] + lane, memory + lane);
+        return;
+      }
     for (unsigned i = 0; i < count; ++i)
       for (unsigned lane = 0; lane < laneCount; ++lane) {
         const T value = T(registers[i][lane]);

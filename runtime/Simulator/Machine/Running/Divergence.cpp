@@ -214,6 +214,11 @@ uint32_t gatherGroups(Warp &warp, uint32_t mask, const uint32_t *members) {
   return 0;
 }
 
+bool waitsForLanes(const Warp &warp) {
+  return std::any_of(warp.fragments.begin(), warp.fragments.end(),
+                     [](const Fragment &fragment) { return fragment.state == FragmentState::AtSync; });
+}
+
 bool resume(Warp &warp) {
   do {
     auto &fragments = warp.fragments;
@@ -226,6 +231,8 @@ bool resume(Warp &warp) {
       fragments.erase(ready);
       return true;
     }
+    if (!waitsForLanes(warp))
+      return false;
   } while (mergeWaiting(warp) || meetApart(warp) || callToMeeting(warp));
   return false;
 }

@@ -37,6 +37,9 @@ bool meetApart(Warp &warp);
 /// Takes the current fragment off in the given state; it will go on at `pc`.
 void suspend(Warp &warp, FragmentState state, uint32_t pc, uint8_t barrier = 0);
 
+/// Whether lanes are at a warp-wide instruction whose other lanes are not there.
+bool waitsForLanes(const Warp &warp);
+
 /// Loads a fragment that can run into the warp; false where there is none.
 bool resume(Warp &warp);
 

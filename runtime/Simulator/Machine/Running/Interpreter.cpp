@@ -183,11 +183,6 @@ bool canRun(const Warp &warp) {
   return false;
 }
 
-bool waitsForLanes(const Warp &warp) {
-  return std::any_of(warp.fragments.begin(), warp.fragments.end(),
-                     [](const Fragment &fragment) { return fragment.state == FragmentState::AtSync; });
-}
-
 std::string waitingFor(const Warp &warp) {
   std::string text;
   if (warp.mask) {

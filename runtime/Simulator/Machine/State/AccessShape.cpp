@@ -7,28 +7,43 @@ namespace {
 
 constexpr unsigned sectorBytes = 32;
 
-/// Whether each address less the first is what `apart` says.
-[[gnu::always_inline]] inline bool liesBody(const uint64_t *addresses, const uint64_t *apart) {
+typedef uint64_t Word4 __attribute__((vector_size(32)));
+
+/// Whether each address less the first is what `apart` says; `places` are as far apart. In vectors, as a compiler would
+/// treat the first lane apart.
+[[gnu::always_inline]] inline bool liesBody(const uint64_t *addresses, const uint64_t *apart, uintptr_t place,
+                                            std::byte **places) {
   const uint64_t first = addresses[0];
-  uint64_t different = 0;
-  for (unsigned i = 0; i < laneCount; ++i)
-    different |= (addresses[i] - first) ^ apart[i];
-  return different == 0;
+  Word4 different = {};
+  for (unsigned i = 0; i < laneCount; i += 4) {
+    Word4 here, there;
+    std::memcpy(&here, addresses + i, sizeof here);
+    std::memcpy(&there, apart + i, sizeof there);
+    different |= (here - there) ^ first;
+    there += place;
+    std::memcpy(places + i, &there, sizeof there);
+  }
+  return (different[0] | different[1] | different[2] | different[3]) == 0;
 }
 
 #if defined(__x86_64__)
-WEFT_WIDEST_LANES bool liesWidest(const uint64_t *addresses, const uint64_t *apart) {
-  return liesBody(addresses, apart);
+WEFT_WIDEST_LANES bool liesWidest(const uint64_t *addresses, const uint64_t *apart, uintptr_t place,
+                                  std::byte **places) {
+  return liesBody(addresses, apart, place, places);
 }
-WEFT_WIDE_LANES bool liesWide(const uint64_t *addresses, const uint64_t *apart) { return liesBody(addresses, apart); }
+WEFT_WIDE_LANES bool liesWide(const uint64_t *addresses, const uint64_t *apart, uintptr_t place, std::byte **places) {
+  return liesBody(addresses, apart, place, places);
+}
 #endif
-bool liesNarrow(const uint64_t *addresses, const uint64_t *apart) { return liesBody(addresses, apart); }
+bool liesNarrow(const uint64_t *addresses, const uint64_t *apart, uintptr_t place, std::byte **places) {
+  return liesBody(addresses, apart, place, places);
+}
 
 } // namespace
 
-bool AccessShape::fits(const uint64_t *addresses, unsigned bytes) const {
+bool AccessShape::fits(const uint64_t *addresses, unsigned bytes, uintptr_t first, std::byte **places) const {
   static const auto best = WEFT_BEST_LANES(lies);
-  return bytes == bytes_ && addresses[0] % sectorBytes == inSector_ && best(addresses, apart_);
+  return bytes == bytes_ && addresses[0] % sectorBytes == inSector_ && best(addresses, apart_, first, places);
 }
 
 void AccessShape::measure(const uint64_t *addresses, unsigned bytes, const AddressPattern &pattern) {

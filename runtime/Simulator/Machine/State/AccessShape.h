@@ -2,6 +2,7 @@
 // How the 32 addresses of an instruction lie: what that costs, and whether they lie so again.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 namespace weft::simulator::machine {
@@ -23,8 +24,9 @@ struct Wavefronts {
 /// all moved by as many bytes: then nothing is to be found out anew.
 class AccessShape {
 public:
-  /// Whether accesses of `bytes` at these addresses are those that were measured, moved by whole sectors.
-  bool fits(const uint64_t *addresses, unsigned bytes) const;
+  /// Whether accesses of `bytes` at these addresses are those that were measured, moved by whole sectors. If so, `places`
+  /// are where they go in host memory, where the first lane's place is `first`.
+  bool fits(const uint64_t *addresses, unsigned bytes, uintptr_t first, std::byte **places) const;
   /// `pattern` is that of the addresses, which must be multiples of `bytes`, without their window.
   void measure(const uint64_t *addresses, unsigned bytes, const AddressPattern &pattern);
   /// Of accesses that fit, by the first lane's address without its window.
