@@ -18,13 +18,13 @@ std::string place(uint64_t address, unsigned bytes) { return format("{} bytes at
 
 } // namespace
 
-GlobalAccesses::GlobalAccesses(Warp &warp, const Record &record)
-    : warp_(warp), shadow_(warp.block->grid->globalShadow),
-      order_(warp.block->grid->options.checks.async ? record.order : uint8_t(record.order & ~orderCopy)),
-      tracks_(shadow_.tracks() && warp.worker->raced[warp.here()] < enoughRaces), pc_(warp.here()),
-      allocation_(warp.worker->lastAllocation[pc_]) {
+void GlobalAccesses::begin(const Record &record) {
+  pc_ = warp_.here();
+  order_ = warp_.block->grid->options.checks.async ? record.order : uint8_t(record.order & ~orderCopy);
+  tracks_ = warp_.worker->raced[pc_] < enoughRaces;
+  allocation_ = warp_.worker->lastAllocation[pc_];
   if (tracks_)
-    first_ = {warp.block->index, warp.index, 0, warp.block->shadow.now(warp.index)};
+    first_ = {warp_.block->index, warp_.index, 0, warp_.block->shadow.now(warp_.index)};
 }
 
 void GlobalAccesses::unlock() {

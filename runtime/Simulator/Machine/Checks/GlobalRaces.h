@@ -10,7 +10,10 @@ namespace weft::simulator::machine {
 /// that it worked on last locked, so it must not outlive the instruction.
 class GlobalAccesses {
 public:
-  GlobalAccesses(Warp &warp, const Record &record);
+  GlobalAccesses(Warp &warp, const Record &record) : warp_(warp), shadow_(warp.block->grid->globalShadow) {
+    if (shadow_.tracks())
+      begin(record);
+  }
   ~GlobalAccesses() {
     if (page_)
       unlock();
@@ -44,6 +47,7 @@ public:
   uint32_t writeOwn(uint32_t mask, const uint64_t *addresses, unsigned bytes);
 
 private:
+  void begin(const Record &record);
   GlobalGranule *granule(uint64_t address);
   GlobalGranule *find(uint64_t address);
   Stamp stamp(unsigned lane) const { return first_.ofLane(lane); }
@@ -56,9 +60,9 @@ private:
   std::string other(const char *did, Stamp stamp, uint32_t pc) const;
   Warp &warp_;
   GlobalShadow &shadow_;
-  uint8_t order_;
-  bool tracks_;
-  uint32_t pc_;
+  uint8_t order_ = 0;
+  bool tracks_ = false;
+  uint32_t pc_ = 0;
   Stamp first_; ///< of lane 0
   const Allocation *allocation_ = nullptr;
   GlobalPage *page_ = nullptr;

@@ -132,8 +132,9 @@ template <typename T> struct Vectors {
       return eachFour(registers, [](std::byte *const *lanes, std::byte *const *words) { turn(lanes, words); });
     if constexpr (sizeof(T) >= 4)
       if (count == 2) {
+        SlotOf<T> *const first = registers[0], *const second = registers[1];
         for (unsigned lane = 0; lane < laneCount; lane += 16 / sizeof(T))
-          unzip<T>(memory + lane, registers[0] + lane, registers[1] + lane);
+          unzip<T>(memory + lane, first + lane, second + lane);
         return;
       }
     for (unsigned i = 0; i < count; ++i)
@@ -156,8 +157,9 @@ template <typename T> struct Vectors {
                       [](std::byte *const *lanes, std::byte *const *words) { turn(words, lanes); });
     if constexpr (sizeof(T) >= 4)
       if (count == 2) {
+        const SlotOf<T> *const first = registers[0], *const second = registers[1];
         for (unsigned lane = 0; lane < laneCount; lane += 16 / sizeof(T))
-          zip<T>(registers[0] + lane, registers[1] + lane, memory + lane);
+          zip<T>(first + lane, second + lane, memory + lane);
         return;
       }
     for (unsigned i = 0; i < count; ++i)
@@ -169,10 +171,11 @@ template <typename T> struct Vectors {
 
 private:
   template <typename Act> void eachFour(SlotOf<T> *const *registers, Act act) const {
+    SlotOf<T> *const own[] = {registers[0], registers[1], registers[2], registers[3]}; // no store may change them
     for (unsigned lane = 0; lane < laneCount; lane += 4) {
       std::byte *words[4];
       for (unsigned i = 0; i < 4; ++i)
-        words[i] = reinterpret_cast<std::byte *>(registers[i] + lane);
+        words[i] = reinterpret_cast<std::byte *>(own[i] + lane);
       act(memory + lane, words);
     }
   }

@@ -411,7 +411,7 @@ BlockState runBlock(Block &block, uint64_t turns) {
     uint64_t &random = block.warps[0].worker->random;
     size_t first = shuffled ? nextRandom(random) % count : 0;
     for (size_t i = 0; i < count && block.liveWarps; ++i) {
-      Warp &warp = block.warps[(i + first) % count];
+      Warp &warp = block.warps[i + first < count ? i + first : i + first - count];
       if (!warp.live)
         continue;
       if (!warp.mask && !resume(warp))
