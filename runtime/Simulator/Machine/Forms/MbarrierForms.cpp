@@ -145,6 +145,7 @@ uint64_t afterInit(const LaneOperation &op) {
   MbarrierHistory &history = known[op.offset()];
   history = {};
   history.object = after;
+  history.counted.assign(op.block.warps.size(), 0);
   history.initPc = op.warp.here();
   history.initWarp = op.warp.index;
   history.initLane = op.lane;
@@ -258,11 +259,8 @@ void checkBehind(const LaneOperation &op) {
   if (known == op.block.mbarriers.end() || !op.block.grid->options.checks.races ||
       knowsEnd(op.warp, op.block, op.lane, known->second))
     return;
-  auto waited = known->second.counted.find(op.warp.index);
-  if (waited == known->second.counted.end() || waited->second == 0)
-    return;
-  const uint64_t next = waited->second, now = phase(op.object);
-  if (now >= next + 2 && (now - next) % 2 == 0)
+  const uint64_t next = known->second.counted[op.warp.index], now = phase(op.object);
+  if (next != 0 && now >= next + 2 && (now - next) % 2 == 0)
     op.misuse(
         format("waits by parity for phase {} of an mbarrier that is in phase {}: it waits for that to end", next, now));
 }

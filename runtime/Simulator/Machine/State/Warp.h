@@ -179,10 +179,10 @@ struct MbarrierHistory {
   RemoteAccess endedBy; ///< by an arrival of this lane or engine
   Moment caused = 0;    ///< what those knew that issued the copies that arrived here
   uint32_t initWarp = 0, initLane = 0, initClock = 0;
-  bool initFenced = false;              ///< a fence.mbarrier_init, or fence.proxy.async, of its thread came after
-  bool usedByCopies = false;            ///< bulk copies complete on it
-  std::map<uint32_t, uint64_t> counted; ///< by warp: the phase, plus 1, that it was last seen to wait for
-  int64_t transactions = 0;             ///< bytes expected in this phase that have not come yet; below 0: came before
+  bool initFenced = false;       ///< a fence.mbarrier_init, or fence.proxy.async, of its thread came after
+  bool usedByCopies = false;     ///< bulk copies complete on it
+  std::vector<uint64_t> counted; ///< by warp: the phase, plus 1, that it was last seen to wait for, or 0
+  int64_t transactions = 0;      ///< bytes expected in this phase that have not come yet; below 0: came before
 };
 
 /// What one record cost, in the units of Counters.
