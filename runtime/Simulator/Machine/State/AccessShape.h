@@ -24,8 +24,8 @@ struct Wavefronts {
 /// all moved by as many bytes: then nothing is to be found out anew.
 class AccessShape {
 public:
-  /// Whether accesses of `bytes` at these addresses are those that were measured, moved by whole sectors. If so, `places`
-  /// are where they go in host memory, where the first lane's place is `first`.
+  /// Whether accesses of `bytes` at these addresses are those that were measured, moved by whole sectors. If so,
+  /// `places` are where they go in host memory, where the first lane's place is `first`.
   bool fits(const uint64_t *addresses, unsigned bytes, uintptr_t first, std::byte **places) const;
   /// `pattern` is that of the addresses, which must be multiples of `bytes`, without their window.
   void measure(const uint64_t *addresses, unsigned bytes, const AddressPattern &pattern);
