@@ -68,9 +68,9 @@ class Cost:
         return sum(self.spills.values())
 
     @property
-    def rank(self) -> tuple[bool, int]:
-        """What spills comes after all that does not."""
-        return self.spill_bytes > 0, self.total
+    def rank(self) -> tuple[int, int]:
+        """What spills comes after all that spills less."""
+        return self.spill_bytes, self.total
 
     @property
     def total(self) -> int:

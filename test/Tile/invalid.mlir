@@ -204,3 +204,11 @@ func.func @sums_of_halves(%a: tensor<16x16xf16>, %b: tensor<16x16xf16>, %c: tens
   %d = tile.dot %a, %b, %c {tile.imprecise_sums} : tensor<16x16xf16> * tensor<16x16xf16> -> tensor<16x16xf32>
   return %d : tensor<16x16xf32>
 }
+
+// -----
+
+func.func @leaves_rows(%a: i32) {
+  // expected-error@+1 {{expected 'tile.leaves_rows' to be a unit attribute of an 'arith.select'}}
+  %0 = arith.addi %a, %a {tile.leaves_rows} : i32
+  return
+}

@@ -409,3 +409,13 @@ func.func @span_select_c3(%x: tensor<16x8xf32, #mixed>, %begin: i32) {
   %0 = warp.span_select %x, %x from %begin end(%begin) {axis = 1 : i32} : tensor<16x8xf32, #mixed>
   return
 }
+
+// -----
+
+#rows = #warp.layout<[16, 1], register = [[8, 0]], lane = [[0, 0], [0, 0], [1, 0], [2, 0], [4, 0]]>
+
+func.func @extreme_c1(%x: tensor<16x1xf32, #rows>) {
+  // expected-error @below {{expected elements of i32, but got 'f32'}}
+  %0 = warp.extreme %x {greatest} : tensor<16x1xf32, #rows>
+  return
+}

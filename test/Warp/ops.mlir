@@ -144,3 +144,12 @@ func.func @spans(%x: tensor<16x8xf32, #span>, %y: tensor<16x8xf32, #span>, %begi
   %1 = warp.span_select %x, %y from %begin lower(%row plus %n : tensor<16x1xi32, #span_rows>) upper(%row plus %begin : tensor<16x1xi32, #span_rows>) least(%n) end(%begin) {axis = 1 : i32} : tensor<16x8xf32, #span>
   return
 }
+
+// CHECK-LABEL: func.func @extremes
+// CHECK: warp.extreme %{{.*}} {greatest} : tensor<16x1xi32,
+// CHECK: warp.extreme %{{.*}} : tensor<16x1xi32,
+func.func @extremes(%row: tensor<16x1xi32, #span_rows>) -> (i32, i32) {
+  %0 = warp.extreme %row {greatest} : tensor<16x1xi32, #span_rows>
+  %1 = warp.extreme %row : tensor<16x1xi32, #span_rows>
+  return %0, %1 : i32, i32
+}

@@ -13,4 +13,8 @@ inline constexpr llvm::StringLiteral fewIterationsAttrName = "tile.few_iteration
 /// share a multiprocessor would hide them.
 inline constexpr llvm::StringLiteral warpSpecializeAttrName = "tile.warp_specialize";
 
+/// On an `arith.select` in a loop over columns, rows along its first axis: a row that the condition has nowhere leaves what
+/// the loop carries of it as it was.
+inline constexpr llvm::StringLiteral leavesRowsAttrName = "tile.leaves_rows";
+
 } // namespace weft::tile

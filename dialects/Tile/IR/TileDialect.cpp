@@ -129,6 +129,11 @@ LogicalResult TileDialect::verifyOperationAttribute(Operation *op, NamedAttribut
       return success();
     return op->emitOpError() << "expected '" << name << "' to be a unit attribute of an 'scf.for'";
   }
+  if (name == leavesRowsAttrName) {
+    if (isa<arith::SelectOp>(op) && isa<UnitAttr>(attribute.getValue()))
+      return success();
+    return op->emitOpError() << "expected '" << name << "' to be a unit attribute of an 'arith.select'";
+  }
   if (name == impreciseSumsAttrName) {
     if (isOfFloat8(op) && isa<UnitAttr>(attribute.getValue()))
       return success();
@@ -139,9 +144,9 @@ LogicalResult TileDialect::verifyOperationAttribute(Operation *op, NamedAttribut
                                     << "expected an attribute that the tile dialect knows, but got '" << name << "'";
     diagnostic.attachNote() << "it knows '" << kernelAttrName << "', '" << scheduleAttrName << "', '"
                             << ordersAccessesAttrName << "', '" << numStagesAttrName << "', '" << fewIterationsAttrName
-                            << "', '" << warpSpecializeAttrName << "', '" << impreciseSumsAttrName << "', '"
-                            << divisibilityAttrName << "', '" << contiguityAttrName << "' and '" << constancyAttrName
-                            << "'";
+                            << "', '" << warpSpecializeAttrName << "', '" << leavesRowsAttrName << "', '"
+                            << impreciseSumsAttrName << "', '" << divisibilityAttrName << "', '" << contiguityAttrName
+                            << "' and '" << constancyAttrName << "'";
     return diagnostic;
   }
   auto function = dyn_cast<func::FuncOp>(op);

@@ -142,6 +142,12 @@ LogicalResult SpanSelectOp::verify() {
   return success();
 }
 
+LogicalResult ExtremeOp::verify() {
+  if (Type element = elementTypeOf(getNumbers().getType()); !element.isInteger(32))
+    return emitOpError() << "expected elements of i32, but got " << element;
+  return success();
+}
+
 LogicalResult StoreSharedOp::verify() {
   return verifyTile(*this, getValue().getType(), elementTypeOf(getValue().getType()), getShared().getType());
 }

@@ -83,6 +83,25 @@ def Warp_SpanSelectOp : Warp_Op<"span_select", [Pure, AttrSizedOperandSegments, 
   let hasVerifier = 1;
 }
 
+def Warp_ExtremeOp : Warp_Op<"extreme", [Pure]> {
+  let summary = "the least or the greatest number that a warp has";
+  let description = [{
+    Signed. Each warp learns of its own elements alone, so that what this decides may differ from warp to warp, and nothing of it may wait for other warps. PTX: `redux.sync.min.s32` and `.max.s32`
+    (ISA 9.7.13.8).
+
+    C1: elements of i32.
+
+    ```mlir
+    #rows = #warp.layout<[64, 1], register = [[8, 0]], lane = [[0, 0], [0, 0], [1, 0], [2, 0], [4, 0]], warp = [[16, 0], [32, 0]]>
+    %last = warp.extreme %row {greatest} : tensor<64x1xi32, #rows>
+    ```
+  }];
+  let arguments = (ins Tile_Tensor:$numbers, UnitAttr:$greatest);
+  let results = (outs I32:$result);
+  let assemblyFormat = "$numbers attr-dict `:` type($numbers)";
+  let hasVerifier = 1;
+}
+
 def Warp_AllocOp : Warp_Op<"alloc", [MemoryEffects<[MemAlloc]>]> {
   let summary = "shared memory for a tile, or a ring of tiles";
   let description = [{

@@ -963,6 +963,70 @@ def WarpFenceProducts : Pass<"warp-fence-products", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::weft::warp::WarpDialect"];
 }
 
+def WarpSkipRows : Pass<"warp-skip-rows", "::mlir::func::FuncOp"> {
+  let summary = "let a warp pass over iterations in which a mask leaves nothing of its rows";
+  let description = [{
+    Where a select says that rows without any of its elements leave what the loop carries as it was (`tile.leaves_rows`), the
+    end of the loop's body, behind its last barrier, copy or wait, that gives what is carried of them comes under a
+    condition: that the mask's comparisons with bounds of rows let the block's first or last column through, for the least or
+    greatest bound of the warp's rows (`warp.extreme`). Across a diagonal, blocks of 32 columns are empty for 6 of 16 warps of 32 rows.
+
+    Needs: barriers. What each warp decides for itself must not meet others.
+
+    Rejects: nothing. Masks that are not comparisons of running columns with bounds of rows that are known before the loop,
+    sums of half of a thread's registers or more, blocks as wide as high, layouts that share a row between warps, and
+    results that do not add up what the loop carries are left alone, as is what products of warpgroups give.
+
+    ```mlir
+    #row = #warp.layout<[32], register = [[8]], lane = [[0], [0], [1], [2], [4]], warp = [[16]]>
+    #rows = #warp.layout<[32, 1], register = [[8, 0]], lane = [[0, 0], [0, 0], [1, 0], [2, 0], [4, 0]], warp = [[16, 0]]>
+    #acc = #warp.layout<[32, 8], register = [[0, 1], [8, 0]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], warp = [[16, 0]]>
+    #columns = #warp.layout<[1, 8], register = [[0, 1]], lane = [[0, 2], [0, 4], [0, 0], [0, 0], [0, 0]], warp = [[0, 0]]>
+    #column = #warp.layout<[8], register = [[1]], lane = [[2], [4], [0], [0], [0]], warp = [[0]]>
+    func.func @f(%x: tensor<32x8xf32, #acc>, %row: tensor<32x1xi32, #rows>, %n: i32) -> tensor<32x8xf32, #acc> {
+      %c0 = arith.constant 0 : i32
+      %c8 = arith.constant 8 : i32
+      %zero = arith.constant dense<0.0> : tensor<32x8xf32, #acc>
+      %ends = tile.broadcast %row : tensor<32x1xi32, #rows> -> tensor<32x8xi32, #acc>
+      %places = tile.make_range {start = 0 : i32, end = 8 : i32} : tensor<8xi32, #column>
+      %r = scf.for %i = %c0 to %n step %c8 iter_args(%sum = %zero) -> (tensor<32x8xf32, #acc>) : i32 {
+        %begin = tile.splat %i : i32 -> tensor<8xi32, #column>
+        %column = arith.addi %begin, %places : tensor<8xi32, #column>
+        %across = tile.expand_dims %column {axis = 0 : i32} : tensor<8xi32, #column> -> tensor<1x8xi32, #columns>
+        %columns = tile.broadcast %across : tensor<1x8xi32, #columns> -> tensor<32x8xi32, #acc>
+        %mask = arith.cmpi sle, %columns, %ends : tensor<32x8xi32, #acc>
+        %p = arith.select %mask, %x, %zero {tile.leaves_rows} : tensor<32x8xi1, #acc>, tensor<32x8xf32, #acc>
+        %next = arith.addf %sum, %p : tensor<32x8xf32, #acc>
+        scf.yield %next : tensor<32x8xf32, #acc>
+      }
+      return %r : tensor<32x8xf32, #acc>
+    }
+    ```
+    becomes
+    ```mlir
+    %last = warp.extreme %row {greatest} : tensor<32x1xi32, #rows>
+    %r = scf.for %i = %c0 to %n step %c8 iter_args(%sum = %zero) -> (tensor<32x8xf32, #acc>) : i32 {
+      %some = arith.cmpi sle, %i, %last : i32
+      %next = scf.if %some -> (tensor<32x8xf32, #acc>) {
+        %begin = tile.splat %i : i32 -> tensor<8xi32, #column>
+        %column = arith.addi %begin, %places : tensor<8xi32, #column>
+        %across = tile.expand_dims %column {axis = 0 : i32} : tensor<8xi32, #column> -> tensor<1x8xi32, #columns>
+        %columns = tile.broadcast %across : tensor<1x8xi32, #columns> -> tensor<32x8xi32, #acc>
+        %mask = arith.cmpi sle, %columns, %ends : tensor<32x8xi32, #acc>
+        %p = arith.select %mask, %x, %zero {tile.leaves_rows} : tensor<32x8xi1, #acc>, tensor<32x8xf32, #acc>
+        %sums = arith.addf %sum, %p : tensor<32x8xf32, #acc>
+        scf.yield %sums : tensor<32x8xf32, #acc>
+      } else {
+        scf.yield %sum : tensor<32x8xf32, #acc>
+      }
+      scf.yield %next : tensor<32x8xf32, #acc>
+    }
+    ```
+  }];
+  let dependentDialects = ["::weft::warp::WarpDialect", "::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect",
+                           "::weft::tile::TileDialect"];
+}
+
 def WarpTakeTurns : Pass<"warp-take-turns", "::mlir::func::FuncOp"> {
   let summary = "let one warpgroup's products run beside what another computes from its own";
   let description = [{

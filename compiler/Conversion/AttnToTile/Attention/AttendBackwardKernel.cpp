@@ -248,7 +248,7 @@ Pairs BackwardKernel::pairs(unsigned domain, const QuerySide &queries, const Key
   Pairs made;
   made.weights = b.exp2(b.add(score, minusShift));
   if (exists)
-    made.weights = b.select(exists, made.weights, b.f32(0));
+    made.weights = b.selectColumns(exists, made.weights, b.f32(0));
   if (weightsOnly)
     return made;
   // dP - delta: the sum of the product begins at -delta.

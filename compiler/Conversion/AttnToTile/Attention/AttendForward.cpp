@@ -210,7 +210,7 @@ ForwardKernel::Scores ForwardKernel::scores(unsigned domain, const RowTile &keys
   if (op.tangents)
     change = changeOfScores(product, change, keys, belongs);
   if (!full.everywhere)
-    score = b.select(belongs, score, b.f32(-std::numeric_limits<double>::infinity()));
+    score = b.selectColumns(belongs, score, b.f32(-std::numeric_limits<double>::infinity()));
   return {score, change};
 }
 

@@ -3,6 +3,7 @@
 #include "compiler/Conversion/AttnToTile/Kernel/TileBuilder.h"
 #include "dialects/Attn/IR/AttnDialect.h"
 #include "dialects/Tile/IR/DotSums.h"
+#include "dialects/Tile/IR/LoopAttributes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Matchers.h"
@@ -143,6 +144,13 @@ Value TileBuilder::select(Value condition, Value yes, Value no) {
     std::tie(no, ignored) = together(no, condition);
   }
   return createOrFold<arith::SelectOp>(condition, yes, no);
+}
+
+Value TileBuilder::selectColumns(Value exists, Value yes, Value no) {
+  Value selected = select(exists, yes, no);
+  if (auto op = selected.getDefiningOp<arith::SelectOp>(); op && selected != yes && selected != no)
+    op->setAttr(tile::leavesRowsAttrName, getUnitAttr());
+  return selected;
 }
 
 Value TileBuilder::cast(Value value, Type element) {

@@ -62,6 +62,9 @@ public:
   Value either(Value a, Value b);
   Value negate(Value a);
   Value select(Value condition, Value yes, Value no);
+  /// `select` in a loop over the columns of rows: a row of which no column `exists` leaves all that the loop carries of
+  /// it as it was.
+  Value selectColumns(Value exists, Value yes, Value no);
   /// Conversion between element types; floats round to nearest even, integers extend by sign.
   Value cast(Value value, mlir::Type element);
   Value exp2(Value value);

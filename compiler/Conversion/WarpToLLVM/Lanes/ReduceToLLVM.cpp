@@ -7,7 +7,7 @@
 
 #include "compiler/Conversion/WarpToLLVM/Lanes/Combine.h"
 #include "dialects/Tile/IR/TileOps.h"
-#include "dialects/Warp/IR/WarpDialect.h"
+#include "dialects/Warp/IR/WarpOps.h"
 #include "dialects/Warp/Transforms/Scratch.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
@@ -350,9 +350,25 @@ private:
   SmallVector<Tuple> totals; // one for each register of the result
 };
 
+LogicalResult lowerExtreme(ExtremeOp op, Emitter &e) {
+  const bool greatest = op.getGreatest();
+  Value extreme;
+  for (Value number : e.registers(op.getNumbers()))
+    if (!extreme)
+      extreme = number;
+    else
+      extreme = greatest ? LLVM::SMaxOp::create(e.b, e.loc, extreme, number).getResult()
+                         : LLVM::SMinOp::create(e.b, e.loc, extreme, number).getResult();
+  auto kind = greatest ? NVVM::ReduxKind::MAX : NVVM::ReduxKind::MIN;
+  Value ofWarp = NVVM::ReduxOp::create(e.b, e.loc, e.b.getI32Type(), extreme, kind, e.i32(-1));
+  e.bind(op.getResult(), ofWarp);
+  return success();
+}
+
 } // namespace
 
 void addReduceLowerings(LoweringTable &table) {
+  table.add<ExtremeOp>(lowerExtreme);
   table.add<tile::ReduceOp>([](tile::ReduceOp op, Emitter &e) { return Reduction(op, e).run(); });
 }
 

@@ -98,8 +98,9 @@ Value constantLike(OpBuilder &b, Location loc, Type type, FloatAttr number) {
 void moveBehindMask(Scaled &scaled) {
   OpBuilder b(scaled.mask);
   Location loc = scaled.mask.getLoc();
-  Value operand =
+  auto operand =
       arith::SelectOp::create(b, loc, scaled.mask.getCondition(), scaled.operand, scaled.mask.getFalseValue());
+  operand->setDiscardableAttrs(scaled.mask->getDiscardableAttrDictionary());
   Value factor = constantLike(b, loc, operand.getType(), scaled.factor);
   auto product = arith::MulFOp::create(b, scaled.product.getLoc(), operand, factor, scaled.product.getFastmath());
   scaled.mask.replaceAllUsesWith(product.getResult());

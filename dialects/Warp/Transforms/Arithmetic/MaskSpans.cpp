@@ -11,7 +11,7 @@
 #include "dialects/Tile/IR/TileOps.h"
 #include "dialects/Warp/IR/WarpOps.h"
 #include "dialects/Warp/Layout/AxisRuns.h"
-#include "dialects/Warp/Transforms/Copies/IndexSums.h"
+#include "dialects/Warp/Transforms/Arithmetic/ComparedIndex.h"
 #include "dialects/Warp/Transforms/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
@@ -31,90 +31,12 @@ struct MaskSpans : weft::warp::impl::WarpMaskSpansBase<MaskSpans> {
   void runOnOperation() override;
 };
 
-/// A comparison of begin + index along the axis with the sum of bounds.
-struct Comparison {
-  IndexSum begin;
-  SmallVector<std::pair<Value, bool>, 2> bounds; ///< i32, or tensors of 1 along the axis; whether they are subtracted
-  bool isUpper, isStrict;
-};
-
 /// What a mask says of the elements along one axis.
 struct Conditions {
-  SmallVector<Comparison, 2> comparisons;
+  SmallVector<ComparedIndex, 2> comparisons;
   SmallVector<Value, 2> ofRows; ///< i1, or tensors of 1 along the axis
 };
 } // namespace
-
-/// The sum that an element is along the axis, less its index; none where it is anything else.
-static std::optional<IndexSum> beginAlong(Value indices, unsigned axis, IndexForms &forms) {
-  std::optional<IndexForm> form = forms.of(indices);
-  if (!form || form->base)
-    return std::nullopt;
-  for (auto [i, step] : llvm::enumerate(form->steps))
-    if (i == axis ? step.constant() != 1 : !step.isZero())
-      return std::nullopt;
-  return form->offset;
-}
-
-/// A bound that is one for all, or one for each row; null where it is neither.
-static Value boundAlong(Value bound, unsigned axis, OpBuilder &b) {
-  DenseElementsAttr constant;
-  if (matchPattern(bound, m_Constant(&constant)) && constant.isSplat())
-    return arith::ConstantOp::create(b, bound.getLoc(), constant.getSplatValue<IntegerAttr>());
-  if (auto splat = bound.getDefiningOp<tile::SplatOp>())
-    return splat.getSource();
-  auto broadcast = bound.getDefiningOp<tile::BroadcastOp>();
-  if (!broadcast)
-    return {};
-  SmallVector<int64_t> rows(tile::shapeOf(bound.getType()));
-  rows[axis] = 1;
-  return tile::shapeOf(broadcast.getSource().getType()) == ArrayRef(rows) ? broadcast.getSource() : Value();
-}
-
-namespace {
-/// A sum of one running index, added or subtracted, and of what is one for each row.
-struct RowSum {
-  std::optional<IndexSum> begin; ///< of the index
-  bool subtractsIndex = false;
-  SmallVector<std::pair<Value, bool>, 2> others; ///< and whether they are subtracted
-};
-} // namespace
-
-/// Adds a value, or subtracts it; whether it is such a sum.
-static bool addTo(RowSum &sum, Value value, bool subtract, unsigned axis, IndexForms &forms, OpBuilder &b) {
-  if (Value bound = boundAlong(value, axis, b)) {
-    sum.others.push_back({bound, subtract});
-    return true;
-  }
-  if (std::optional<IndexSum> begin = beginAlong(value, axis, forms)) {
-    sum.subtractsIndex = subtract;
-    return !std::exchange(sum.begin, std::move(begin));
-  }
-  if (auto add = value.getDefiningOp<arith::AddIOp>())
-    return addTo(sum, add.getLhs(), subtract, axis, forms, b) && addTo(sum, add.getRhs(), subtract, axis, forms, b);
-  if (auto sub = value.getDefiningOp<arith::SubIOp>())
-    return addTo(sum, sub.getLhs(), subtract, axis, forms, b) && addTo(sum, sub.getRhs(), !subtract, axis, forms, b);
-  return false;
-}
-
-/// The comparison that an op is along an axis of its operands.
-static std::optional<Comparison> comparisonOf(arith::CmpIOp op, unsigned axis, IndexForms &forms, OpBuilder &b) {
-  using Predicate = arith::CmpIPredicate;
-  Predicate predicate = op.getPredicate();
-  bool less = predicate == Predicate::slt || predicate == Predicate::sle;
-  bool greater = predicate == Predicate::sgt || predicate == Predicate::sge;
-  RowSum sum; // lhs - rhs
-  if ((!less && !greater) || !tile::elementTypeOf(op.getLhs().getType()).isInteger(32) ||
-      !addTo(sum, op.getLhs(), /*subtract=*/false, axis, forms, b) ||
-      !addTo(sum, op.getRhs(), /*subtract=*/true, axis, forms, b) || !sum.begin)
-    return std::nullopt;
-  Comparison comparison{std::move(*sum.begin), std::move(sum.others), sum.subtractsIndex ? greater : less,
-                        predicate == Predicate::slt || predicate == Predicate::sgt};
-  if (!sum.subtractsIndex)
-    for (auto &[bound, subtract] : comparison.bounds)
-      subtract = !subtract;
-  return comparison;
-}
 
 /// What a mask says, as conditions along its axis; whether it says nothing else. `isWhole`: rows may differ in it.
 static bool collect(Value mask, unsigned axis, bool isWhole, IndexForms &forms, Conditions &found) {
@@ -125,7 +47,7 @@ static bool collect(Value mask, unsigned axis, bool isWhole, IndexForms &forms, 
   if (auto both = dyn_cast<arith::AndIOp>(op))
     return collect(both.getLhs(), axis, isWhole, forms, found) && collect(both.getRhs(), axis, isWhole, forms, found);
   if (auto compare = dyn_cast<arith::CmpIOp>(op)) {
-    std::optional<Comparison> comparison = comparisonOf(compare, axis, forms, b);
+    std::optional<ComparedIndex> comparison = comparedIndex(compare, axis, forms, b);
     bool fits = comparison && (isWhole || llvm::none_of(comparison->bounds, [](auto &each) {
                                  return isa<RankedTensorType>(each.first.getType());
                                }));
@@ -229,7 +151,7 @@ struct Side {
     return rows != nullptr;
   }
   /// Whether what a comparison says could be added.
-  bool add(OpBuilder &b, Location loc, const Comparison &comparison) {
+  bool add(OpBuilder &b, Location loc, const ComparedIndex &comparison) {
     SmallVector<std::pair<Value, bool>> ofRows, ofAll;
     for (auto &each : comparison.bounds)
       (isa<RankedTensorType>(each.first.getType()) ? ofRows : ofAll).push_back(each);
@@ -258,7 +180,7 @@ static void chooseBySpan(Value mask, unsigned axis, const Conditions &conditions
   Location loc = mask.getLoc();
   const IndexSum &first = conditions.comparisons.front().begin;
   Side lower{false, {}, {}, {}}, upper{true, {}, {}, {}};
-  for (const Comparison &each : conditions.comparisons)
+  for (const ComparedIndex &each : conditions.comparisons)
     if (!(each.begin == first) || !(each.isUpper ? upper : lower).add(b, loc, each))
       return;
   using Limits = std::numeric_limits<int32_t>;
