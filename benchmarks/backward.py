@@ -38,6 +38,8 @@ SHARED = target_named(TARGET).shared_bytes_per_block
 SCHEDULES = (
     (64, 64, 4, 3),
     (64, 32, 4, 3),
+    (128, 16, 4, 3),
+    (128, 32, 4, 2),
     (128, 32, 4, 3),
     (128, 32, 8, 3),
     (128, 64, 8, 3),
