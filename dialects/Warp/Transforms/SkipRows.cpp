@@ -141,6 +141,18 @@ static bool mayEmptyWarps(arith::SelectOp select) {
   return shape.size() == 2 && shape[0] > shape[1] && rows && !rows->empty();
 }
 
+/// Takes out what other ops of the body need as well, and what that is made of.
+static void keepWhatOthersNeed(Skippable &found, scf::ForOp loop) {
+  Operation *yield = loop.getBody()->getTerminator();
+  auto givesOnlyCarried = [&](OpOperand &use) {
+    Operation *user = loop.getBody()->findAncestorOpInBlock(*use.getOwner());
+    return user == yield ? llvm::is_contained(found.carried, use.getOperandNumber()) : found.ops.contains(user);
+  };
+  for (Operation &op : llvm::reverse(*loop.getBody())) // users before what they use
+    if (found.ops.contains(&op) && !llvm::all_of(op.getUses(), givesOnlyCarried))
+      found.ops.remove(&op);
+}
+
 /// What may be left out of an iteration; none where that is not all that the selected elements decide.
 static std::optional<Skippable> findSkippable(scf::ForOp loop) {
   Ops atEnd = opsAtEnd(loop);
@@ -156,15 +168,7 @@ static std::optional<Skippable> findSkippable(scf::ForOp loop) {
     }
   if (found.registers(loop) >= mostRegisters)
     return std::nullopt;
-  // What others need as well stays, and what that is made of: users come before what they use.
-  Operation *yield = loop.getBody()->getTerminator();
-  auto givesOnlyCarried = [&](OpOperand &use) {
-    Operation *user = loop.getBody()->findAncestorOpInBlock(*use.getOwner());
-    return user == yield ? llvm::is_contained(found.carried, use.getOperandNumber()) : found.ops.contains(user);
-  };
-  for (Operation *op : atEnd)
-    if (found.ops.contains(op) && !llvm::all_of(op->getUses(), givesOnlyCarried))
-      found.ops.remove(op);
+  keepWhatOthersNeed(found, loop);
   return found.ops.contains(select) ? std::optional(std::move(found)) : std::nullopt;
 }
 
@@ -211,6 +215,7 @@ static void skip(scf::ForOp loop) {
   Value some = passesColumns(found->select.getCondition(), tile::shapeOf(found->select.getType())[1], loop, b);
   if (!some)
     return;
+  keepWhatOthersNeed(*found, loop); // the condition may, as where a list says which columns come
   auto pick = [&](ValueRange values) {
     return llvm::map_to_vector(found->carried, [&](unsigned number) { return values[number]; });
   };

@@ -185,3 +185,42 @@ func.func @shapes(%x: tensor<32x32xf32, #wide>, %row: tensor<32x1xi32, #row>, %y
   }
   return %r, %s : tensor<32x32xf32, #wide>, tensor<32x16xf32, #shared>
 }
+
+// -----
+
+// What says which columns come, as a list of blocks, is read before: the condition needs it.
+
+#row = #warp.layout<[32, 1], register = [[8, 0]], lane = [[0, 0], [0, 0], [1, 0], [2, 0], [4, 0]], warp = [[16, 0]]>
+#acc = #warp.layout<[32, 8], register = [[0, 1], [8, 0]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], warp = [[16, 0]]>
+#across = #warp.layout<[1, 8], register = [[0, 1]], lane = [[0, 2], [0, 4], [0, 0], [0, 0], [0, 0]], warp = [[0, 0]]>
+#column = #warp.layout<[8], register = [[1]], lane = [[2], [4], [0], [0], [0]], warp = [[0]]>
+
+// CHECK-LABEL: func.func @listed
+// CHECK: %[[LAST:.*]] = warp.extreme %{{.*}} {greatest}
+// CHECK: scf.for
+// CHECK: %[[BLOCK:.*]] = tile.load
+// CHECK: %[[BEGIN:.*]] = arith.muli %[[BLOCK]], %{{.*}} : i32
+// CHECK: %[[SOME:.*]] = arith.cmpi sle, %[[BEGIN]], %[[LAST]] : i32
+// CHECK-NEXT: scf.if %[[SOME]]
+func.func @listed(%list: !tile.ptr<i32>, %x: tensor<32x8xf32, #acc>, %row: tensor<32x1xi32, #row>, %n: i32) -> tensor<32x8xf32, #acc> {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %c8 = arith.constant 8 : i32
+  %zero = arith.constant dense<0.0> : tensor<32x8xf32, #acc>
+  %ends = tile.broadcast %row : tensor<32x1xi32, #row> -> tensor<32x8xi32, #acc>
+  %places = tile.make_range {start = 0 : i32, end = 8 : i32} : tensor<8xi32, #column>
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%sum = %zero) -> (tensor<32x8xf32, #acc>) : i32 {
+    %at = tile.addptr %list, %i : !tile.ptr<i32>, i32
+    %block = tile.load %at : !tile.ptr<i32>
+    %begin = arith.muli %block, %c8 : i32
+    %first = tile.splat %begin : i32 -> tensor<8xi32, #column>
+    %column = arith.addi %first, %places : tensor<8xi32, #column>
+    %across = tile.expand_dims %column {axis = 0 : i32} : tensor<8xi32, #column> -> tensor<1x8xi32, #across>
+    %columns = tile.broadcast %across : tensor<1x8xi32, #across> -> tensor<32x8xi32, #acc>
+    %mask = arith.cmpi sle, %columns, %ends : tensor<32x8xi32, #acc>
+    %p = arith.select %mask, %x, %zero {tile.leaves_rows} : tensor<32x8xi1, #acc>, tensor<32x8xf32, #acc>
+    %more = arith.addf %sum, %p : tensor<32x8xf32, #acc>
+    scf.yield %more : tensor<32x8xf32, #acc>
+  }
+  return %r : tensor<32x8xf32, #acc>
+}
