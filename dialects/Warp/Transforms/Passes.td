@@ -969,7 +969,8 @@ def WarpSkipRows : Pass<"warp-skip-rows", "::mlir::func::FuncOp"> {
     Where a select says that rows without any of its elements leave what the loop carries as it was (`tile.leaves_rows`), the
     end of the loop's body, behind its last barrier, copy or wait, that gives what is carried of them comes under a
     condition: that the mask's comparisons with bounds of rows let the block's first or last column through, for the least or
-    greatest bound of the warp's rows (`warp.extreme`). Across a diagonal, blocks of 32 columns are empty for 6 of 16 warps of 32 rows.
+    greatest bound of the warp's rows (`warp.extreme`). Across a diagonal, of four blocks of 32 columns by 128 rows, 6 of 16
+    parts of 32 rows are empty.
 
     Needs: barriers. What each warp decides for itself must not meet others.
 

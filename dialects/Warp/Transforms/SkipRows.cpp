@@ -22,7 +22,6 @@
 #include "dialects/Warp/IR/WarpOps.h"
 #include "dialects/Warp/Transforms/Arithmetic/ComparedIndex.h"
 #include "dialects/Warp/Transforms/Passes.h"
-#include "mlir/IR/Matchers.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "llvm/ADT/SetVector.h"
 
@@ -59,7 +58,7 @@ struct Skippable {
 
 /// Whether a warp alone may leave an op out: it has no effect but reads, and waits for nobody.
 static bool mayBeLeftOut(Operation *op) {
-  if (op->hasAttr(scratchAttrName) || isa<ExtremeOp>(op))
+  if (op->hasAttr(scratchAttrName))
     return false;
   if (isMemoryEffectFree(op))
     return true;
@@ -120,17 +119,18 @@ static std::optional<SmallVector<int64_t>> rowsOfWarps(Type type) {
   return rows;
 }
 
-/// Whether a loop sums a carried value up over the columns of the rows that `select` is of, each warp for its own.
-static bool sumsRows(scf::ForOp loop, unsigned number, arith::SelectOp select, const Ops &atEnd) {
+/// The ops at the end that a carried value is computed by, if the loop sums it up over the columns of the rows that `select`
+/// is of, each warp for its own; none otherwise.
+static Ops sumOfRows(scf::ForOp loop, unsigned number, arith::SelectOp select, const Ops &atEnd) {
   Value argument = loop.getRegionIterArg(number), yielded = loop.getYieldedValues()[number];
   if (!isa<RankedTensorType>(yielded.getType()) ||
       tile::shapeOf(yielded.getType()).front() != tile::shapeOf(select.getType()).front() ||
       rowsOfWarps(yielded.getType()) != rowsOfWarps(select.getType()))
-    return false;
+    return {};
   Ops sources;
   addSources(yielded, atEnd, sources);
-  return sources.contains(select) &&
-         llvm::any_of(sources, [&](Operation *op) { return llvm::is_contained(op->getOperands(), argument); });
+  auto takesArgument = [&](Operation *op) { return llvm::is_contained(op->getOperands(), argument); };
+  return sources.contains(select) && llvm::any_of(sources, takesArgument) ? sources : Ops();
 }
 
 /// Whether warps have rows of their own, and so few that columns may pass by all that one of them has: of a block as wide
@@ -162,9 +162,9 @@ static std::optional<Skippable> findSkippable(scf::ForOp loop) {
     return std::nullopt;
   Skippable found{select, {}, {}};
   for (unsigned i = 0; i < loop.getNumRegionIterArgs(); ++i)
-    if (sumsRows(loop, i, select, atEnd)) {
+    if (Ops sum = sumOfRows(loop, i, select, atEnd); !sum.empty()) {
       found.carried.push_back(i);
-      addSources(loop.getYieldedValues()[i], atEnd, found.ops);
+      found.ops.insert(sum.begin(), sum.end());
     }
   if (found.registers(loop) >= mostRegisters)
     return std::nullopt;
