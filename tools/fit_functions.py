@@ -264,6 +264,7 @@ def tables() -> dict[str, Any]:
         "ATAN": over(
             of_square(lambda x: (mp.atan(x) / x - 1) / (x * x), -mpf(1) / 3), (0.0, 0.18), (15,)
         ),
+        "ASIN": over(of_square(lambda x: (mp.asin(x) / x - 1) / (x * x), mpf(1) / 6), (0.0, 0.25), (15,)),
     }  # fmt: skip
 
 

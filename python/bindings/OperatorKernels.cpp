@@ -27,13 +27,13 @@ namespace {
 int64_t generation = 0;
 
 /// Questions to torch, as its functions of C.
-struct Torch {
+struct TorchState {
   py::object profiles = py::module_::import("torch").attr("autograd").attr("_profiler_enabled");
   py::object differentiates = py::module_::import("torch").attr("is_grad_enabled");
   PyObject *bits = PyUnicode_InternFromString("raw_repr");
 
-  static const Torch &loaded() {
-    static auto *made = new Torch; // never destroyed: the interpreter may be gone by then
+  static const TorchState &loaded() {
+    static auto *made = new TorchState; // never destroyed: the interpreter may be gone by then
     return *made;
   }
 };
@@ -78,7 +78,7 @@ public:
 
   /// The outputs: one tensor, or a tuple.
   py::object run(const py::tuple &tensors) const {
-    if (known.empty() || since != generation || isTrue(Torch::loaded().profiles))
+    if (known.empty() || since != generation || isTrue(TorchState::loaded().profiles))
       return called(python, tensors);
     const char *wanted = std::getenv("WEFT_DEVICE");
     for (size_t i = 0; i < known.size(); ++i) {
@@ -121,7 +121,7 @@ struct Differentiable {
 
   /// Whether nothing is left to torch between here and the kernel.
   bool leadsToKernel(py::handle given) {
-    uint64_t bits = PyLong_AsUnsignedLongLong(callMethod(given, Torch::loaded().bits).ptr());
+    uint64_t bits = PyLong_AsUnsignedLongLong(callMethod(given, TorchState::loaded().bits).ptr());
     for (auto [known, plain] : keys)
       if (known == bits)
         return plain;
@@ -140,7 +140,7 @@ struct Differentiable {
   static bool requiresGradients(py::handle tensors) {
     for (py::handle tensor : py::reinterpret_borrow<py::tuple>(tensors))
       if (attribute(tensor, tensorNames().requiresGrad).ptr() == Py_True)
-        return isTrue(Torch::loaded().differentiates);
+        return isTrue(TorchState::loaded().differentiates);
     return false;
   }
 };

@@ -309,13 +309,13 @@ bool isAsDescribed(const Array &array, const weft_tensor_info &wanted) {
 }
 
 /// Torch, as what makes outputs calls it.
-struct Torch {
+struct OutputsOfTorch {
   py::object empty = py::module_::import("torch").attr("empty"), emptyOnHost;
   py::object dtypes[WEFT_FP8E5 + 1];
   py::object names = py::make_tuple("dtype", "device");
 
-  static const Torch &loaded() {
-    static auto *made = new Torch; // never destroyed: the interpreter may be gone by then
+  static const OutputsOfTorch &loaded() {
+    static auto *made = new OutputsOfTorch; // never destroyed: the interpreter may be gone by then
     return *made;
   }
   py::object make(py::tuple shape, int32_t element, py::handle device) const {
@@ -339,7 +339,7 @@ struct Torch {
   }
 
 private:
-  Torch() {
+  OutputsOfTorch() {
     // What compiled graphs allocate by, in a third of the time of torch.empty. Not every torch has it.
     py::object compiled = py::getattr(py::module_::import("torch._C"), "_dynamo", py::none());
     compiled = compiled.is_none() ? compiled : py::getattr(compiled, "guards", py::none());
@@ -365,7 +365,7 @@ py::object Program::run(const py::tuple &inputs, std::optional<int> ordinal) con
       return py::none();
   if (ordinal && *ordinal != call.ordinal())
     return py::none();
-  const Torch &torch = Torch::loaded();
+  const OutputsOfTorch &torch = OutputsOfTorch::loaded();
   bool onHost = call.array(0).cudaOrdinal < 0;
   py::object where = onHost ? py::object(py::str("cpu")) : attribute(inputs[0], tensorNames().device), workspace;
   py::tuple outputs(call.required().size());

@@ -48,8 +48,8 @@ UNARY = {
     "acosh": (np.abs(logs(0.1, 60)), np.arccosh, 8),
     "atanh": (spread(-0.99, 0.99), np.arctanh, 8),
     "atan": (logs(-20, 20), np.arctan, 6),
-    "asin": (spread(-1, 1), np.arcsin, 8),
-    "acos": (spread(-1, 0.99), np.arccos, 12),
+    "asin": (spread(-1, 1), np.arcsin, 2),
+    "acos": (spread(-1, 0.99), np.arccos, 2),
     "normcdf": (spread(-1, 4), vector(lambda x: 0.5 * (1 + math.erf(x / math.sqrt(2)))), 8),
     "rcp_rn": (logs(-20, 20), lambda x: 1 / x, 1),
 }
