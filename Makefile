@@ -66,7 +66,9 @@ lint: build ## check format, types and doubtful code (clang-format, clang-tidy, 
 	.venv/bin/ruff format --check
 	.venv/bin/ruff check
 	.venv/bin/mypy
-	$(LLVM)/run-clang-tidy -clang-tidy-binary $(LLVM)/clang-tidy -p $(BUILD) -quiet '/(compiler|dialects|runtime)/.*\.cpp$$'
+	cmake --preset dev
+	ninja -C build/dev $$(ninja -C build/dev -t targets all | sed -nE 's/^(.*\.(pch|inc)): .*/\1/p')
+	$(LLVM)/run-clang-tidy -clang-tidy-binary $(LLVM)/clang-tidy -p build/dev -quiet '/(compiler|dialects|runtime)/.*\.cpp$$'
 
 clean: ## remove what was built; .venv stays
 	rm -rf build python/weft/_native/*.so*

@@ -14,7 +14,7 @@ using namespace weft;
 namespace {
 
 /// Short names for arithmetic on scalars of one float type; constants take their type from `like`.
-struct Scalars {
+struct Partials {
   ImplicitLocOpBuilder &b;
 
   Value constant(Value like, double value) const {
@@ -35,7 +35,7 @@ struct Scalars {
 
 /// What an operand of an op gets of the gradient `g` of its only result. Null: nothing. Operands of other types than
 /// floats get nothing. Nothing at all (nullopt): the op has no derivative that we know.
-std::optional<Value> partial(const Scalars &s, Operation *op, unsigned operand, Value g) {
+std::optional<Value> partial(const Partials &s, Operation *op, unsigned operand, Value g) {
   Value x = op->getOperand(0), r = op->getResult(0);
   auto other = [&] { return op->getOperand(1 - operand); };
   using P = arith::CmpFPredicate;
@@ -98,7 +98,7 @@ std::optional<Value> partial(const Scalars &s, Operation *op, unsigned operand, 
 
 } // namespace
 
-static FailureOr<Value> partialOrError(const Scalars &s, Operation *op, unsigned operand, Value g) {
+static FailureOr<Value> partialOrError(const Partials &s, Operation *op, unsigned operand, Value g) {
   std::optional<Value> part = partial(s, op, operand, g);
   if (part)
     return *part;
@@ -109,7 +109,7 @@ static FailureOr<Value> partialOrError(const Scalars &s, Operation *op, unsigned
 FailureOr<ScalarGradients> weft::differentiateScalars(ImplicitLocOpBuilder &b, ArrayRef<Operation *> ops,
                                                       ArrayRef<ScalarGradient> seeds,
                                                       function_ref<bool(Value)> isLeaf) {
-  Scalars s{b};
+  Partials s{b};
   // Only what depends on a leaf is followed, so that ops without a derivative may compute the rest.
   llvm::DenseSet<Value> dependent;
   auto depends = [&](Value value) {
@@ -148,7 +148,7 @@ FailureOr<ScalarGradients> weft::differentiateScalars(ImplicitLocOpBuilder &b, A
 
 FailureOr<ScalarGradients> weft::lineariseScalars(ImplicitLocOpBuilder &b, ArrayRef<Operation *> ops,
                                                   function_ref<Value(Value)> tangentOf) {
-  Scalars s{b};
+  Partials s{b};
   ScalarGradients tangents;
   auto known = [&](Value value) {
     if (!isa<FloatType>(value.getType()))

@@ -10,7 +10,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int maxDepth = 32;
+constexpr int deepestNesting = 32;
 const json none;
 
 /// Thrown out of the parser's callback, caught in parseJson.
@@ -33,8 +33,8 @@ std::string typeName(const json &value) {
 Result<json> parseJson(std::string_view text) {
   std::vector<std::set<std::string>> keys;
   auto check = [&](int depth, json::parse_event_t event, json &parsed) {
-    if (depth > maxDepth)
-      throw Refused{weft::format("nested deeper than {} levels", maxDepth)};
+    if (depth > deepestNesting)
+      throw Refused{weft::format("nested deeper than {} levels", deepestNesting)};
     if (event == json::parse_event_t::object_start)
       keys.emplace_back();
     else if (event == json::parse_event_t::object_end)

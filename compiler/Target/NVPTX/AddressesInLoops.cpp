@@ -42,7 +42,7 @@ public:
 char AddressesInLoops::ID = 0;
 
 /// So many addresses take less with one addition more.
-constexpr size_t fewest = 3;
+constexpr size_t fewestSums = 3;
 
 /// An addition in a loop, and the product outside that it adds.
 struct Sum {
@@ -130,7 +130,7 @@ bool Joining::run(MachineBasicBlock &block) {
   bool changed = false;
   auto joinWhere = [&](function_ref<bool(Register)> isWanted) {
     for (auto &[shared, sums] : found)
-      if (isWanted(shared.first) && sums.size() >= fewest) {
+      if (isWanted(shared.first) && sums.size() >= fewestSums) {
         join(shared.first, shared.second, sums);
         changed = true;
       }

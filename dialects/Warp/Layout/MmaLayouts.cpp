@@ -1,48 +1,11 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 #include "dialects/Warp/Layout/MmaLayouts.h"
+#include "dialects/Warp/Layout/LayoutWalk.h"
 #include "llvm/Support/MathExtras.h"
 #include <algorithm>
 
 using namespace llvm;
 using namespace weft::warp;
-
-namespace {
-/// Builds a layout bit by bit and remembers how far along each axis it has come.
-class Walk {
-public:
-  explicit Walk(ArrayRef<int64_t> shape) : layout(shape), reached(shape.size(), 1) {}
-
-  /// The next `count` bits of `dim` walk on along `axis`.
-  Walk &along(InDim dim, unsigned axis, unsigned count) {
-    layout.appendAxis(dim, axis, count, reached[axis]);
-    reached[axis] <<= count;
-    return *this;
-  }
-  /// The bits of a fragment, one part after another.
-  Walk &along(ArrayRef<FragmentBits> fragment) {
-    for (const FragmentBits &bits : fragment)
-      along(bits.dim, bits.axis, bits.count);
-    return *this;
-  }
-  /// Registers walk on along `axis` up to `end`.
-  Walk &registersTo(unsigned axis, int64_t end) {
-    if (end > reached[axis])
-      along(InDim::Register, axis, Log2_64(end / reached[axis]));
-    return *this;
-  }
-  /// Warps that all hold the same.
-  Walk &repeatWarps(unsigned count) {
-    for (unsigned bit = 0; bit < count; ++bit)
-      layout.append(InDim::Warp, 0u);
-    return *this;
-  }
-  LinearLayout take() { return layout.withoutRepeatedRegisters(); }
-
-private:
-  LinearLayout layout;
-  SmallVector<int64_t, 2> reached;
-};
-} // namespace
 
 // The bits of PTX ISA 9.7.14.5's figures: a lane is 4 groupID + threadID_in_group.
 static constexpr FragmentBits accumulator16x8[] = {
@@ -72,7 +35,7 @@ const MmaFragments *weft::warp::fragmentsOf(ArrayRef<int32_t> shape) {
 
 LinearLayout weft::warp::mmaAccLayout(ArrayRef<int64_t> shape, WarpGrid warps, const MmaFragments &fragments) {
   constexpr unsigned M = 0, N = 1;
-  return Walk(shape)
+  return LayoutWalk(shape)
       .along(fragments.accumulator)
       .registersTo(N, shape[N] / warps.columns)
       .registersTo(M, shape[M] / warps.rows)
@@ -88,7 +51,7 @@ LinearLayout weft::warp::mmaOperandLayout(MmaOperand operand, ArrayRef<int64_t> 
   const unsigned packed = Log2_32(std::max(1u, 32 / elementBits));
   if (operand == MmaOperand::A) {
     constexpr unsigned M = 0, K = 1;
-    return Walk(shape)
+    return LayoutWalk(shape)
         .along(InDim::Register, K, packed)
         .along(fragments.a)
         .registersTo(K, shape[K])
@@ -98,7 +61,7 @@ LinearLayout weft::warp::mmaOperandLayout(MmaOperand operand, ArrayRef<int64_t> 
         .take();
   }
   constexpr unsigned K = 0, N = 1;
-  return Walk(shape)
+  return LayoutWalk(shape)
       .along(InDim::Register, K, packed)
       .along(fragments.b)
       .registersTo(K, shape[K])

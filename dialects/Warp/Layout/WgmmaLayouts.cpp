@@ -1,45 +1,17 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 #include "dialects/Warp/Layout/WgmmaLayouts.h"
+#include "dialects/Warp/Layout/LayoutWalk.h"
 #include "llvm/Support/MathExtras.h"
 #include <algorithm>
 
 using namespace llvm;
 using namespace weft::warp;
 
-namespace {
-constexpr unsigned M = 0, N = 1, K = 1;
-constexpr int64_t tileRows = 64, longestLine = 128, pieceBytes = 16, linesOfPattern = 8;
-
-/// A layout of two axes that is built bit by bit.
-class Walk {
-public:
-  explicit Walk(ArrayRef<int64_t> shape) : layout(shape) {}
-
-  /// `count` more bits of `dim` along `axis`.
-  Walk &along(InDim dim, unsigned axis, unsigned count) {
-    layout.appendAxis(dim, axis, count, reached[axis]);
-    reached[axis] <<= count;
-    return *this;
-  }
-  /// Registers walk on along `axis` up to `end`.
-  Walk &registersTo(unsigned axis, int64_t end) {
-    return end > reached[axis] ? along(InDim::Register, axis, Log2_64(end / reached[axis])) : *this;
-  }
-  Walk &repeatWarps(unsigned count) {
-    for (unsigned bit = 0; bit < count; ++bit)
-      layout.append(InDim::Warp, 0u);
-    return *this;
-  }
-  LinearLayout take() const { return layout.withoutRepeatedRegisters(); }
-
-private:
-  LinearLayout layout;
-  std::array<int64_t, 2> reached{1, 1};
-};
-} // namespace
+static constexpr unsigned M = 0, N = 1, K = 1;
+static constexpr int64_t tileRows = 64, longestLine = 128, pieceBytes = 16, linesOfPattern = 8;
 
 LinearLayout weft::warp::wgmmaAccLayout(ArrayRef<int64_t> shape, WarpgroupGrid groups) {
-  return Walk(shape)
+  return LayoutWalk(shape)
       .along(InDim::Register, N, 1)
       .along(InDim::Lane, N, 2)
       .along(InDim::Lane, M, 3)
@@ -53,7 +25,7 @@ LinearLayout weft::warp::wgmmaAccLayout(ArrayRef<int64_t> shape, WarpgroupGrid g
 }
 
 LinearLayout weft::warp::wgmmaALayout(ArrayRef<int64_t> shape, WarpgroupGrid groups, unsigned elementBits) {
-  return Walk(shape)
+  return LayoutWalk(shape)
       .along(InDim::Register, K, Log2_32(32 / elementBits))
       .along(InDim::Lane, K, 2)
       .along(InDim::Lane, M, 3)

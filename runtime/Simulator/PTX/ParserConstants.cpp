@@ -9,7 +9,7 @@
 namespace weft::simulator::ptx {
 namespace {
 
-constexpr int maximumDepth = 64;
+constexpr int deepestNesting = 64;
 constexpr uint64_t maximumElements = uint64_t{1} << 26;
 
 /// PTX ISA 4.5.3, table "Operator Precedence"; 0 for what is no operator.
@@ -105,7 +105,7 @@ Parser::Constant Parser::constantBinary(int minimumPrecedence, int depth) {
 }
 
 Parser::Constant Parser::constantUnary(int depth) {
-  if (depth > maximumDepth)
+  if (depth > deepestNesting)
     fail(peek(), "expected an expression less deep");
   if (accept('-')) {
     const Constant value = constantUnary(depth + 1);
@@ -188,7 +188,7 @@ InitialValue Parser::initialValue() {
 }
 
 void Parser::initializer(Variable &variable, int depth) {
-  if (depth > maximumDepth || variable.initial.size() > maximumElements)
+  if (depth > deepestNesting || variable.initial.size() > maximumElements)
     fail(peek(), "expected a smaller initialiser");
   if (accept('{')) {
     while (!accept('}')) {

@@ -14,7 +14,7 @@ using testing::HasSubstr;
 
 namespace {
 
-std::shared_ptr<const library::Library> sample(const std::string &ptx80 = samples::vectorAddPTX("sm_80")) {
+std::shared_ptr<const library::Library> addLibrary(const std::string &ptx80 = samples::vectorAddPTX("sm_80")) {
   samples::TemporaryDirectory temporary;
   std::vector<library::File> files{{"add.sm_80.ptx", ptx80}, {"add.sm_90a.ptx", samples::vectorAddPTX("sm_90a")}};
   EXPECT_TRUE(library::writeLibrary(temporary.path / "lib", samples::vectorAddKernels(), files));
@@ -44,7 +44,7 @@ TEST(Launcher, LaunchesTheVariantForTheDevice) {
   for (auto [name, n, variant, grid] :
        {std::tuple("simulator", 1024, 0u, 8u), {"simulator", 1000, 1u, 16u}, {"simulator:sm_80", 1024, 1u, 16u}}) {
     auto on = device(name);
-    Launcher launcher(sample(), on);
+    Launcher launcher(addLibrary(), on);
     Arrays arrays(*on, n);
     Result<LaunchChoice> choice = launcher.launch("add", {}, arrays.values, nullptr);
     ASSERT_TRUE(choice) << choice.error().message;
@@ -56,7 +56,7 @@ TEST(Launcher, LaunchesTheVariantForTheDevice) {
 
 TEST(Launcher, TheCallersGridWins) {
   auto on = device("simulator");
-  Launcher launcher(sample(), on);
+  Launcher launcher(addLibrary(), on);
   Arrays arrays(*on, 1024);
   ASSERT_TRUE(launcher.launch("add", driver::Extent3{1, 1, 1}, arrays.values, nullptr));
   EXPECT_EQ(arrays.z[127], 3);
@@ -65,7 +65,7 @@ TEST(Launcher, TheCallersGridWins) {
 
 TEST(Launcher, Refusals) {
   auto on = device("simulator:sm_75");
-  Launcher launcher(sample(), on);
+  Launcher launcher(addLibrary(), on);
   Arrays arrays(*on, 64);
   auto wrong = launcher.launch("add", {}, arrays.values, nullptr);
   EXPECT_EQ(wrong.error().code, StatusCode::WrongTarget);
@@ -80,7 +80,7 @@ TEST(Launcher, Refusals) {
 
 TEST(Launcher, PTXThatDoesNotLoadIsNamed) {
   auto on = device("simulator:sm_80");
-  Launcher launcher(sample("not PTX at all"), on);
+  Launcher launcher(addLibrary("not PTX at all"), on);
   Arrays arrays(*on, 64);
   auto torn = launcher.launch("add", {}, arrays.values, nullptr);
   ASSERT_FALSE(torn);
@@ -90,7 +90,7 @@ TEST(Launcher, PTXThatDoesNotLoadIsNamed) {
 
 TEST(Launcher, FromSeveralThreads) {
   auto on = device("simulator");
-  Launcher launcher(sample(), on);
+  Launcher launcher(addLibrary(), on);
   std::vector<std::thread> threads;
   std::atomic<int> right = 0;
   for (int t = 0; t < 4; ++t)

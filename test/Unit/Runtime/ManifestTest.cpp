@@ -13,11 +13,11 @@ using namespace weft::library;
 using nlohmann::json;
 using testing::HasSubstr;
 
-static const std::vector<File> files{{"add.sm_80.ptx", samples::vectorAddPTX("sm_80")},
-                                     {"add.sm_90a.ptx", samples::vectorAddPTX("sm_90a")}};
+static const std::vector<File> vectorAddFiles{{"add.sm_80.ptx", samples::vectorAddPTX("sm_80")},
+                                              {"add.sm_90a.ptx", samples::vectorAddPTX("sm_90a")}};
 
 /// A good manifest as JSON.
-static json good() { return json::parse(*composeManifest(samples::vectorAddKernels(), files)); }
+static json good() { return json::parse(*composeManifest(samples::vectorAddKernels(), vectorAddFiles)); }
 
 /// The text of a document whose digest is right for what it says.
 static std::string sealed(json document) {
@@ -46,8 +46,8 @@ TEST(Manifest, ReadsBackWhatWasComposed) {
   ASSERT_TRUE(manifest) << manifest.error().message;
   EXPECT_EQ(manifest->weftVersion, "0.1.0");
   ASSERT_EQ(manifest->parts.size(), 2u);
-  EXPECT_EQ(manifest->parts[0].bytes, files[0].bytes.size());
-  EXPECT_EQ(manifest->parts[0].sha256, sha256(files[0].bytes));
+  EXPECT_EQ(manifest->parts[0].bytes, vectorAddFiles[0].bytes.size());
+  EXPECT_EQ(manifest->parts[0].sha256, sha256(vectorAddFiles[0].bytes));
   ASSERT_EQ(manifest->kernels.size(), 1u);
   const Kernel &kernel = manifest->kernels[0];
   EXPECT_EQ(kernel.name, "add");

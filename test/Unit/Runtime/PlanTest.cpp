@@ -23,7 +23,7 @@ std::string replaced(std::string text, const std::string &from, const std::strin
   return text;
 }
 
-std::shared_ptr<const library::Library> sample(const std::string &json = samples::chainProgram()) {
+std::shared_ptr<const library::Library> chainLibrary(const std::string &json = samples::chainProgram()) {
   std::vector<library::File> files{{"add.sm_80.ptx", samples::vectorAddPTX("sm_80")},
                                    {"add.sm_90a.ptx", samples::vectorAddPTX("sm_90a")}};
   Result<library::Library> made = library::makeLibrary("chain", json, files);
@@ -78,7 +78,7 @@ struct Ready {
   std::shared_ptr<driver::Device> device = *driver::openDevice("simulator:sm_80");
   Launcher launcher;
   std::shared_ptr<const Plan> plan;
-  explicit Ready(const std::string &json = samples::chainProgram()) : launcher(sample(json), device) {
+  explicit Ready(const std::string &json = samples::chainProgram()) : launcher(chainLibrary(json), device) {
     Result<std::shared_ptr<const Plan>> made = launcher.program("chain");
     EXPECT_TRUE(made) << made.error().message;
     plan = *made;
@@ -234,7 +234,7 @@ TEST(Plan, GuardsOfKernels) {
 
 TEST(Plan, WrongTarget) {
   auto on = *driver::openDevice("simulator:sm_75");
-  Launcher launcher(sample(), on);
+  Launcher launcher(chainLibrary(), on);
   auto wrong = launcher.program("chain");
   ASSERT_FALSE(wrong);
   EXPECT_EQ(wrong.error().code, StatusCode::WrongTarget);

@@ -14,7 +14,7 @@ using testing::HasSubstr;
 
 namespace {
 
-std::shared_ptr<Device> simulator(const std::string &name = "simulator") { return *openDevice(name); }
+std::shared_ptr<Device> simulated(const std::string &name = "simulator") { return *openDevice(name); }
 
 struct Parameters {
   Address x, y, z;
@@ -25,17 +25,17 @@ struct Parameters {
 } // namespace
 
 TEST(Simulated, AnswersAsTheTargetItIsOpenedAs) {
-  EXPECT_EQ(simulator()->properties().major, 9);
-  EXPECT_TRUE(simulator()->properties().simulated);
-  EXPECT_EQ(simulator()->name(), "simulator");
-  auto ampere = simulator("simulator:sm_80");
+  EXPECT_EQ(simulated()->properties().major, 9);
+  EXPECT_TRUE(simulated()->properties().simulated);
+  EXPECT_EQ(simulated()->name(), "simulator");
+  auto ampere = simulated("simulator:sm_80");
   EXPECT_EQ(ampere->properties().major, 8);
   EXPECT_EQ(ampere->name(), "simulator:sm_80");
   EXPECT_TRUE(ampere->loadModule(samples::vectorAddPTX("sm_80")));
   auto hopper = ampere->loadModule(samples::vectorAddPTX("sm_90a"));
   ASSERT_FALSE(hopper);
   EXPECT_EQ(hopper.error().code, StatusCode::WrongTarget);
-  EXPECT_TRUE(simulator()->loadModule(samples::vectorAddPTX("sm_90a")));
+  EXPECT_TRUE(simulated()->loadModule(samples::vectorAddPTX("sm_90a")));
 }
 
 TEST(Simulated, DefaultDeviceFollowsTheEnvironment) {
@@ -51,7 +51,7 @@ TEST(Simulated, DefaultDeviceFollowsTheEnvironment) {
 }
 
 TEST(Simulated, LaunchOnHostMemoryInPlace) {
-  auto device = simulator();
+  auto device = simulated();
   auto kernel = *(*device->loadModule(samples::vectorAddPTX()))->kernel("add", 0);
   std::vector<float> x(100, 1.5f), y(100, 2), z(100, -1);
   Parameters parameters{*device->mapHost(x.data(), 400), *device->mapHost(y.data(), 400),
@@ -67,7 +67,7 @@ TEST(Simulated, LaunchOnHostMemoryInPlace) {
 }
 
 TEST(Simulated, OutOfBoundsIsAFinding) {
-  auto device = simulator();
+  auto device = simulated();
   auto kernel = *(*device->loadModule(samples::vectorAddPTX()))->kernel("add", 0);
   std::vector<std::byte> zeros(400);
   Parameters parameters{*device->allocate(400), *device->allocate(400), *device->allocate(396), 100};
@@ -81,7 +81,7 @@ TEST(Simulated, OutOfBoundsIsAFinding) {
 }
 
 TEST(Simulated, MappingsThatShareMemory) {
-  auto device = simulator();
+  auto device = simulated();
   std::vector<char> memory(256);
   Address whole = *device->mapHost(memory.data(), 256);
   Address inside = *device->mapHost(memory.data() + 64, 64);
@@ -97,7 +97,7 @@ TEST(Simulated, MappingsThatShareMemory) {
 TEST(Simulated, ModulesOutliveWhatMadeThem) {
   std::shared_ptr<Kernel> kernel;
   {
-    auto device = simulator();
+    auto device = simulated();
     auto module = *device->loadModule(samples::vectorAddPTX());
     EXPECT_THAT(module->kernel("sub", 0).error().message, HasSubstr("no entry 'sub': it has 'add'"));
     EXPECT_EQ(module->kernel("add", 1 << 20).error().code, StatusCode::InvalidArgument);
@@ -108,7 +108,7 @@ TEST(Simulated, ModulesOutliveWhatMadeThem) {
 }
 
 TEST(Simulated, StreamsAndEvents) {
-  auto device = simulator();
+  auto device = simulated();
   StreamHandle stream = *device->createStream();
   EventHandle begin = *device->createEvent(), end = *device->createEvent();
   EXPECT_TRUE(device->recordEvent(begin, stream));

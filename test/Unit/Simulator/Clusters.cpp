@@ -13,7 +13,7 @@ using testing::HasSubstr;
 
 namespace {
 
-std::string kernel(const std::string &body, const std::string &attributes = "") {
+std::string inCluster(const std::string &body, const std::string &attributes = "") {
   return ".version 8.6\n.target sm_90a\n.address_size 64\n.visible .entry k(.param .u64 x) " + attributes +
          "\n{\n.reg .pred %p<9>; .reg .b32 %r<20>; .reg .b64 %d<9>; .shared .align 8 .b8 s[512]; .shared .align 8 .b64 "
          "m;\n"
@@ -44,8 +44,8 @@ TEST(Clusters, BlocksReadEachOthersSharedMemory) {
     std::vector<uint32_t> words(6);
     LaunchOptions options;
     options.seed = seed;
-    auto report = run(kernel(std::string("st.shared.u32 [s], %r0;\n") + sync +
-                             "ld.shared::cluster.u32 %r4, [%r3]; st.global.u32 [%d1], %r4;\n" + sync),
+    auto report = run(inCluster(std::string("st.shared.u32 [s], %r0;\n") + sync +
+                                "ld.shared::cluster.u32 %r4, [%r3]; st.global.u32 [%d1], %r4;\n" + sync),
                       words, {2, 1, 1}, options);
     ASSERT_TRUE(report) << report.error().message;
     EXPECT_TRUE(report->findings.empty()) << report->findings[0].message;
@@ -56,7 +56,7 @@ TEST(Clusters, BlocksReadEachOthersSharedMemory) {
 
 TEST(Clusters, AKernelMayAskForItsClusters) {
   std::vector<uint32_t> words(4);
-  const std::string text = kernel("mov.u32 %r4, %clusterid.x; st.global.u32 [%d1], %r4;", ".reqnctapercluster 2");
+  const std::string text = inCluster("mov.u32 %r4, %clusterid.x; st.global.u32 [%d1], %r4;", ".reqnctapercluster 2");
   ASSERT_TRUE(run(text, words, {}));
   EXPECT_THAT(words, ElementsAre(0, 0, 1, 1));
   auto refused = run(text, words, {4, 1, 1});
@@ -66,9 +66,10 @@ TEST(Clusters, AKernelMayAskForItsClusters) {
 
 TEST(Clusters, ABarrierThatABlockNeverComesToIsADeadlock) {
   std::vector<uint32_t> words(2);
-  auto report = run(kernel("setp.eq.u32 %p1, %r1, 0; @%p1 bra W; barrier.cluster.arrive; barrier.cluster.wait; ret;\n"
-                           "W: ld.volatile.global.u32 %r4, [%d0]; setp.eq.u32 %p2, %r4, 0; @%p2 bra W;"),
-                    words, {2, 1, 1});
+  auto report =
+      run(inCluster("setp.eq.u32 %p1, %r1, 0; @%p1 bra W; barrier.cluster.arrive; barrier.cluster.wait; ret;\n"
+                    "W: ld.volatile.global.u32 %r4, [%d0]; setp.eq.u32 %p2, %r4, 0; @%p2 bra W;"),
+          words, {2, 1, 1});
   ASSERT_TRUE(report);
   ASSERT_FALSE(report->findings.empty());
   EXPECT_EQ(report->findings.back().kind, FindingKind::Deadlock);
@@ -77,11 +78,11 @@ TEST(Clusters, ABarrierThatABlockNeverComesToIsADeadlock) {
 TEST(Clusters, AlignedPhasesComeRoundManyTimes) {
   std::vector<uint32_t> words(4);
   auto report =
-      run(kernel(std::string("mov.u32 %r5, 0; st.shared.u32 [s], %r5; L:\n") + sync +
-                 "ld.shared::cluster.u32 %r4, [%r3];\n" + sync +
-                 "add.u32 %r4, %r4, 1; st.shared.u32 [s], %r4; add.u32 %r5, %r5, 1; setp.lt.u32 %p1, %r5, 50; "
-                 "@%p1 bra L;\n" +
-                 sync + "st.global.u32 [%d1], %r4;"),
+      run(inCluster(std::string("mov.u32 %r5, 0; st.shared.u32 [s], %r5; L:\n") + sync +
+                    "ld.shared::cluster.u32 %r4, [%r3];\n" + sync +
+                    "add.u32 %r4, %r4, 1; st.shared.u32 [s], %r4; add.u32 %r5, %r5, 1; setp.lt.u32 %p1, %r5, 50; "
+                    "@%p1 bra L;\n" +
+                    sync + "st.global.u32 [%d1], %r4;"),
           words, {4, 1, 1});
   ASSERT_TRUE(report);
   EXPECT_TRUE(report->findings.empty()) << report->findings[0].message;
@@ -101,7 +102,7 @@ TEST(Clusters, OperandsThatMakeNoSenseAreRefused) {
             "128 bytes"},
            {"red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.add.f32 [%r3], %r1, [m];", ""}}) {
     std::vector<uint32_t> none(2);
-    auto report = run(kernel(text), none, {2, 1, 1});
+    auto report = run(inCluster(text), none, {2, 1, 1});
     ASSERT_FALSE(report) << text;
     EXPECT_THAT(report.error().message, HasSubstr(words)) << text;
   }

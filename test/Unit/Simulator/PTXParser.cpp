@@ -115,10 +115,10 @@ TEST(Parser, ReadsVectorRegisters) {
   EXPECT_EQ(k.body[3].operands[0].kind, OperandKind::Register);
 }
 
-struct Refusal {
+struct Unparsed {
   const char *text, *message;
 };
-class ParserRefuses : public testing::TestWithParam<Refusal> {};
+class ParserRefuses : public testing::TestWithParam<Unparsed> {};
 
 TEST_P(ParserRefuses, WithPlaceAndReason) {
   Result<Module> module = parseModule(header + GetParam().text);
@@ -127,21 +127,21 @@ TEST_P(ParserRefuses, WithPlaceAndReason) {
 }
 INSTANTIATE_TEST_SUITE_P(
     All, ParserRefuses,
-    testing::Values(Refusal{".entry k( { }", "line 4, column 11: expected '.param', but got '{'"},
-                    Refusal{".entry k() { add.s32 ", "but got the end of the text"},
-                    Refusal{".entry k() { .reg .b32 %r<9999999999>; }", "expected at most 1048576 registers"},
-                    Refusal{".entry k() { .reg .v4 .b64 d; }", "at most 128 bits, but got .v4 of .b64"},
-                    Refusal{".entry k() { .reg .v2 .pred p; }", "a vector register of 2 or 4 elements"},
-                    Refusal{".entry k() { .reg .v4 .b32 %r<300000>; }", "expected at most 1048576 registers"},
-                    Refusal{".entry k() { .reg .v2 .b32 d; mov.b32 d.z, 0; }",
-                            "line 4, column 40: expected an element of a vector of 2, such as '.x', but got '.z'"},
-                    Refusal{".entry k() { L: L: }", "the label 'L' is defined twice"},
-                    Refusal{".entry k() { @x ret; }", "expected a predicate register as guard, but got 'x'"},
-                    Refusal{".entry k() { } .entry k() { }", "'k' is defined twice"},
-                    Refusal{".global .u32 x = 1/0;", "expected a divisor other than zero"},
-                    Refusal{".global .u32 x[1] = {1, 2};", "expected at most 1 initial values for 'x', but got 2"},
-                    Refusal{".global .align 3 .u32 x;", "expected an alignment that is a power of two"},
-                    Refusal{".global .u32 x[0xffffffffffff];", "at most 4 GiB"},
-                    Refusal{".frobnicate", "expected a directive such as '.entry'"}));
+    testing::Values(Unparsed{".entry k( { }", "line 4, column 11: expected '.param', but got '{'"},
+                    Unparsed{".entry k() { add.s32 ", "but got the end of the text"},
+                    Unparsed{".entry k() { .reg .b32 %r<9999999999>; }", "expected at most 1048576 registers"},
+                    Unparsed{".entry k() { .reg .v4 .b64 d; }", "at most 128 bits, but got .v4 of .b64"},
+                    Unparsed{".entry k() { .reg .v2 .pred p; }", "a vector register of 2 or 4 elements"},
+                    Unparsed{".entry k() { .reg .v4 .b32 %r<300000>; }", "expected at most 1048576 registers"},
+                    Unparsed{".entry k() { .reg .v2 .b32 d; mov.b32 d.z, 0; }",
+                             "line 4, column 40: expected an element of a vector of 2, such as '.x', but got '.z'"},
+                    Unparsed{".entry k() { L: L: }", "the label 'L' is defined twice"},
+                    Unparsed{".entry k() { @x ret; }", "expected a predicate register as guard, but got 'x'"},
+                    Unparsed{".entry k() { } .entry k() { }", "'k' is defined twice"},
+                    Unparsed{".global .u32 x = 1/0;", "expected a divisor other than zero"},
+                    Unparsed{".global .u32 x[1] = {1, 2};", "expected at most 1 initial values for 'x', but got 2"},
+                    Unparsed{".global .align 3 .u32 x;", "expected an alignment that is a power of two"},
+                    Unparsed{".global .u32 x[0xffffffffffff];", "at most 4 GiB"},
+                    Unparsed{".frobnicate", "expected a directive such as '.entry'"}));
 
 } // namespace

@@ -14,8 +14,8 @@ namespace {
 using Lanes = std::array<uint32_t, 32>;
 
 /// The registers of one operand.
-struct Registers {
-  explicit Registers(unsigned count) : lanes(count) {}
+struct SparseRegisters {
+  explicit SparseRegisters(unsigned count) : lanes(count) {}
   std::vector<const void *> in() const {
     std::vector<const void *> pointers;
     for (const Lanes &each : lanes)
@@ -51,10 +51,10 @@ TEST(Sparse, AllKernelsGiveTheSameBits) {
   const std::vector<MatrixProduct> all = everySparse();
   EXPECT_EQ(all.size(), 18u);
   for (const MatrixProduct &p : all) {
-    Registers a(multiplicandRegisters(Operand::A, p.shape, bitsOf(p.a)) / 2);
-    Registers b(multiplicandRegisters(Operand::B, p.shape, bitsOf(p.a)));
-    Registers c(accumulatorRegisters(p.shape, p.c));
-    for (Registers *each : {&a, &b, &c})
+    SparseRegisters a(multiplicandRegisters(Operand::A, p.shape, bitsOf(p.a)) / 2);
+    SparseRegisters b(multiplicandRegisters(Operand::B, p.shape, bitsOf(p.a)));
+    SparseRegisters c(accumulatorRegisters(p.shape, p.c));
+    for (SparseRegisters *each : {&a, &b, &c})
       for (Lanes &lanes : each->lanes)
         for (uint32_t &word : lanes)
           word = tameWord(random);
@@ -65,7 +65,7 @@ TEST(Sparse, AllKernelsGiveTheSameBits) {
     std::vector<Lanes> first;
     for (const MatrixKernel &kernel : matrixKernels()) {
       SCOPED_TRACE(kernel.name);
-      Registers d(unsigned(c.lanes.size()));
+      SparseRegisters d(unsigned(c.lanes.size()));
       kernel.multiplySparse(p, metadata.rows, a.in().data(), b.in().data(), c.in().data(), d.out().data());
       if (first.empty())
         first = d.lanes;
@@ -80,8 +80,8 @@ TEST(Sparse, IsTheDenseProductOfWhatIsStored) {
   const MatrixProduct whole{.shape = {16, 8, 32}, .a = MatrixType::F16, .b = MatrixType::F16};
   MatrixProduct half = whole;
   half.shape.k = 16;
-  Registers a(4), b(4), picked(2), c(4), d(4), expected(4);
-  for (Registers *each : {&a, &b, &c})
+  SparseRegisters a(4), b(4), picked(2), c(4), d(4), expected(4);
+  for (SparseRegisters *each : {&a, &b, &c})
     for (Lanes &lanes : each->lanes)
       for (uint32_t &word : lanes)
         word = tameWord(random);

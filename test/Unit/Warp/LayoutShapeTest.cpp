@@ -8,7 +8,7 @@ using namespace weft::warp;
 using namespace weft::warp::test;
 
 namespace {
-constexpr int rounds = 100;
+constexpr int shapes = 100;
 
 class LayoutShapeTest : public testing::Test {
 protected:
@@ -32,7 +32,7 @@ TEST_F(LayoutShapeTest, ReshapeKeepsRowMajorOrder) {
 }
 
 TEST_F(LayoutShapeTest, PermuteMovesCoordinates) {
-  for (int round = 0; round < rounds; ++round) {
+  for (int shape = 0; shape < shapes; ++shape) {
     LinearLayout layout = random.any(random.shape());
     std::vector<int32_t> order(layout.rank());
     std::iota(order.begin(), order.end(), 0);
@@ -48,7 +48,7 @@ TEST_F(LayoutShapeTest, PermuteMovesCoordinates) {
 }
 
 TEST_F(LayoutShapeTest, DropAxisForgetsACoordinate) {
-  for (int round = 0; round < rounds; ++round) {
+  for (int shape = 0; shape < shapes; ++shape) {
     LinearLayout layout = random.covering(random.shape(), 0);
     unsigned axis = random.below(layout.rank());
     LinearLayout dropped = layout.dropAxis(axis);

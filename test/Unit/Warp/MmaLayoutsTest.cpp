@@ -1,23 +1,15 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // Fragment layouts against the formulas of PTX ISA 9.7.14.5, and how they are tiled over warps.
 #include "dialects/Warp/Layout/MmaLayouts.h"
+#include "test/Unit/Warp/LayoutCoordinates.h"
 #include "llvm/ADT/STLExtras.h"
 #include "gtest/gtest.h"
 #include <map>
 
 using namespace weft::warp;
+using namespace weft::warp::test;
 
 namespace {
-using Coordinates = llvm::SmallVector<int64_t, 4>;
-
-Coordinates at(const LinearLayout &layout, uint32_t reg, uint32_t lane, uint32_t warp = 0) {
-  Place place;
-  place[InDim::Register] = reg;
-  place[InDim::Lane] = lane;
-  place[InDim::Warp] = warp;
-  return layout.delinearize(layout.apply(place));
-}
-
 TEST(MmaLayouts, AccumulatorOfOneInstruction) {
   LinearLayout layout = mmaAccLayout({16, 8}, {1, 1});
   ASSERT_EQ(layout.size(InDim::Register), 4u);

@@ -1,21 +1,13 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // Layouts of matrix instructions of warpgroups against the formulas of PTX ISA 9.7.15.5 and its swizzles.
 #include "dialects/Warp/Layout/WgmmaLayouts.h"
+#include "test/Unit/Warp/LayoutCoordinates.h"
 #include "gtest/gtest.h"
 
 using namespace weft::warp;
+using namespace weft::warp::test;
 
 namespace {
-using Coordinates = llvm::SmallVector<int64_t, 4>;
-
-Coordinates at(const LinearLayout &layout, uint32_t reg, uint32_t lane, uint32_t warp) {
-  Place place;
-  place[InDim::Register] = reg;
-  place[InDim::Lane] = lane;
-  place[InDim::Warp] = warp;
-  return layout.delinearize(layout.apply(place));
-}
-
 TEST(WgmmaLayouts, Accumulator) {
   // Two warpgroups along the rows, two tiles of 64 rows each.
   LinearLayout layout = wgmmaAccLayout({256, 32}, {2, 1});

@@ -129,7 +129,7 @@ StringRef nameOf(Type type) {
 }
 
 /// How many instructions a warpgroup's product has along each axis, and n and k of one.
-struct Extents {
+struct GroupExtents {
   unsigned m, n, k;
   int64_t columns, inner;
 };
@@ -218,7 +218,7 @@ private:
 
   WgmmaOp op;
   Assembly assembly;
-  Extents extents{};
+  GroupExtents extents{};
   bool zeroStart = false;
   std::optional<InShared> a, b;
   std::string name, modifiers;

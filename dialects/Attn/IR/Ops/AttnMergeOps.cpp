@@ -17,7 +17,7 @@ static LogicalResult checkRows(Operation *op, StringRef what, Value value, Array
 }
 
 /// The first three sizes of a tensor.
-static SmallVector<StringRef> rowsOf(Value value) {
+static SmallVector<StringRef> threeSizesOf(Value value) {
   WholeTensorType type = tensorTypeOf(value);
   return {type.dim(0), type.dim(1), type.dim(2)};
 }
@@ -38,7 +38,7 @@ LogicalResult ShiftOp::verify() {
 LogicalResult MergeUnitsOp::verify() {
   if (failed(checkRank(*this, "joins", tensorTypeOf(getJoins()), 3)))
     return failure();
-  SmallVector<StringRef> rows = rowsOf(getJoins());
+  SmallVector<StringRef> rows = threeSizesOf(getJoins());
   if (failed(checkRows(*this, "joins", getJoins(), rows, 1)) ||
       failed(checkRows(*this, "kept joins", getKept(), rows, 1)))
     return failure();
@@ -59,7 +59,7 @@ LogicalResult MergeUnitsOp::verify() {
   for (auto [source, merged, offset] : llvm::zip(getSources(), getMerged(), getOffsets())) {
     if (failed(checkRank(*this, "a source", tensorTypeOf(source), 4)))
       return failure();
-    if (rowsOf(source) != rows || !tensorTypeOf(source).staticDim(3))
+    if (threeSizesOf(source) != rows || !tensorTypeOf(source).staticDim(3))
       return emitOpError() << "expected sources [" << llvm::join(rows, ", ") << ", D] with a static D, but got "
                            << source.getType();
     if (tensorTypeOf(merged).getDims() != tensorTypeOf(source).getDims())
@@ -77,7 +77,7 @@ LogicalResult SpreadOp::verify() {
       failed(checkSizes(*this, "a result", tensorTypeOf(getResult()),
                         {from.dim(0), from.dim(1), from.dim(2), from.dim(3)})))
     return failure();
-  SmallVector<StringRef> rows = rowsOf(getSource());
+  SmallVector<StringRef> rows = threeSizesOf(getSource());
   for (auto [name, table] :
        {std::pair("a unit", getUnit()), std::pair("a lower", getLower()), std::pair("ends", getEnds())})
     if (table && failed(checkRows(*this, name, table, rows, 32)))

@@ -19,7 +19,7 @@ static int64_t leastRegisters(func::FuncOp kernel) {
 }
 
 /// Bytes of shared memory that the kernel's largest ring takes with what lives beside it, at the least.
-static int64_t leastSharedBytes(func::FuncOp kernel) {
+static int64_t leastBytesOfRings(func::FuncOp kernel) {
   int64_t rings = 0, others = 0;
   kernel.walk([&](Block *block) {
     int64_t here = 0, beside = 0;
@@ -59,7 +59,7 @@ RoleShares sharesOf(func::FuncOp kernel, const TargetInfo &target) {
     shares.hindrance = "the other warps would have fewer registers";
   const int64_t threads = int64_t(target.warpSize) * shares.consumerWarps;
   bool twoBlocks = 2 * threads * leastRegisters(kernel) <= target.registersPerProcessor &&
-                   2 * (leastSharedBytes(kernel) + target.reservedSharedBytes) <= target.sharedBytesPerProcessor;
+                   2 * (leastBytesOfRings(kernel) + target.reservedSharedBytes) <= target.sharedBytesPerProcessor;
   if (twoBlocks)
     shares.idle = "a multiprocessor holds two blocks, of which one computes while the other waits";
   return shares;
