@@ -335,3 +335,46 @@ def test_a_store_leaves_no_gaps_in_sectors(rng, N):
     numbers = np.stack([packed & 15, packed >> 4], 1).reshape(-1).astype(np.float64) - 8
     assert np.array_equal(out, (numbers * scales.repeat(32)).astype(np.float32).astype(np.float16))
     assert report.counters["global_sectors_written"] == out.nbytes // 32
+
+
+@weft.jit
+def spread_bits(words, out, n, BLOCK: wl.constexpr):
+    for block in range(0, wl.cdiv(n, BLOCK)):
+        w = block * (BLOCK // 32) + wl.arange(0, BLOCK // 32)
+        bits = wl.load(words + w, w < wl.cdiv(n, 32), 0)
+        bit = ((bits[:, None] >> wl.arange(0, 32)[None, :]) & 1).reshape(BLOCK).to(wl.float32)
+        o = block * BLOCK + wl.arange(0, BLOCK)
+        wl.store(out + o, bit, o < n)
+
+
+@pytest.mark.parametrize("warps", [1, 2, 4, 8])
+def test_each_warp_takes_its_own_of_what_all_have(rng, warps):
+    """Words that a warp loads by one instruction, a lane each, come to the registers that want them by shuffles."""
+    n, block = 4000, 1024
+    words = rng.integers(-(2**31), 2**31 - 1, 4 * block // 32, dtype=np.int32)
+    out = np.full(4 * block, np.nan, np.float32)
+    report = launch(spread_bits, f"words:*i32:16, out:*fp32:16, n:i32, BLOCK={block}", [words, out, n], warps=warps)
+    assert np.array_equal(out[:n], np.unpackbits(words.view(np.uint8), bitorder="little")[:n])
+    assert np.isnan(out[n:]).all()
+    assert report.counters["shared_wavefronts"] == report.counters["barriers"] == 0
+    assert report.counters["global_sectors_read"] <= warps * words.nbytes // 32
+
+
+@weft.jit
+def take_apart(x, y, z, n, BLOCK: wl.constexpr):
+    o = wl.arange(0, BLOCK)
+    a, b = wl.split(wl.reshape(wl.load(x + o, o < n, 0.0), (BLOCK // 2, 2)))
+    h = wl.arange(0, BLOCK // 2)
+    wl.store(y + h, a, h < n // 2)
+    wl.store(z + h, b, h < n // 2)
+
+
+@pytest.mark.parametrize("n", [1023, 1006])
+def test_numbers_that_are_loaded_one_by_one_are_taken_apart_in_registers(rng, n):
+    """A lane loads the two of a pair, as no instruction loads more than one: no exchange through shared memory."""
+    x = rng.standard_normal(1024).astype(np.float16)
+    y, z = np.full((2, 512), np.nan, np.float16)
+    report = launch(take_apart, "x:*fp16, y:*fp16, z:*fp16, n:i32, BLOCK=1024", [x, y, z, n])
+    assert np.array_equal(y[: n // 2], x[: n // 2 * 2 : 2]) and np.array_equal(z[: n // 2], x[1 : n // 2 * 2 : 2])
+    assert np.isnan(y[n // 2 :]).all() and np.isnan(z[n // 2 :]).all()
+    assert report.counters["shared_wavefronts"] == report.counters["barriers"] == 0

@@ -152,14 +152,15 @@ int64_t accessWidth(const LinearLayout &layout, const Access &access) {
   return run.length == 1 ? 1 : std::min(run.length, widthAllowed(access, run.axis));
 }
 
-int64_t bytesPerRun(const LinearLayout &layout, const Access &access) {
+int64_t bytesPerRun(const LinearLayout &layout, const Access &access, bool ofAll) {
   SmallVector<unsigned> order = fastestFirst(access.pointer);
   if (order.empty())
     return access.elementBytes;
   int64_t width = accessWidth(layout, access);
   uint32_t stride = strideOf(layout.shape(), order.front());
   int64_t run = registerRun(layout).axis == order.front() ? width : 1;
-  while (run < layout.shape()[order.front()] && llvm::is_contained(layout.bases(InDim::Lane), stride * run))
+  auto goesOn = [&](InDim dim) { return llvm::is_contained(layout.bases(dim), stride * run); };
+  while (run < layout.shape()[order.front()] && (goesOn(InDim::Lane) || (ofAll && goesOn(InDim::Register))))
     run *= 2;
   return std::min(run, access.pointer.contiguity[order.front()]) * access.elementBytes;
 }

@@ -134,10 +134,13 @@ int64_t conversionCost(const LinearLayout &from, const LinearLayout &to, unsigne
   if (to.registerPermutation(from))
     return 0;
   if (auto exchange = warp::shuffleExchange(from, to, bytes)) {
-    int64_t cost = 0, candidates = int64_t(1) << exchange->choosingBits().size();
-    for (uint32_t lane : exchange->laneOf)
-      cost += (exchange->isOwnLane() && lane == 0 ? 0 : candidates) + candidates - 1;
-    return cost * instruction;
+    int64_t cost = 0, candidates = int64_t(1) << exchange->choosingBits().size(), words = llvm::divideCeil(bytes, 4);
+    llvm::SmallSetVector<uint32_t, 8> lanes; // each of which is computed
+    for (uint32_t lane : exchange->laneOf) {
+      cost += ((exchange->isOwnLane() && lane == 0 ? 0 : candidates) + candidates - 1) * words;
+      lanes.insert(lane);
+    }
+    return (cost + int64_t(lanes.size()) - 1) * instruction;
   }
   LinearLayout shared = warp::scratchLayout(from, to, bytes);
   auto accesses = [&](const LinearLayout &layout) {

@@ -81,15 +81,21 @@ private:
         move(operand.get(), plan.rules.operandLayout(op, layout, operand.getOperandNumber()));
   }
 
-  /// Whether a load reads no more sectors in the other layout: its instructions fill as much of each, and no more
-  /// warps read the same. Every warp may read a vector in a loop, where an exchange would be two barriers an iteration.
+  /// Whether a load reads no more sectors in the other layout: its instructions fill as much of each, or, as many of
+  /// them, the half of a vector's that others leave, and no more warps read the same. Every warp may read a vector in a
+  /// loop, where an exchange would be two barriers an iteration.
   bool readsNoMore(tile::LoadOp load, const LinearLayout &own, const LinearLayout &other) const {
     Access access = accessOf(load, axes, target);
     if (access.shape.size() == 1 && load->getParentOfType<LoopLikeOpInterface>())
       return true;
     auto repeated = [](const LinearLayout &layout) { return llvm::popcount(layout.freeBits()[InDim::Warp]); };
-    return repeated(other) <= repeated(own) &&
-           bytesPerRun(other, access) >= std::min<int64_t>(bytesPerRun(own, access), target.sectorBytes);
+    if (repeated(other) > repeated(own))
+      return false;
+    const int64_t most = std::min<int64_t>(bytesPerRun(own, access), target.sectorBytes);
+    return bytesPerRun(other, access) >= most ||
+           (bytesPerRun(other, access, /*ofAll=*/true) >= most && access.shape.size() == 1 &&
+            accessWidth(other, access) >= accessWidth(own, access) &&
+            sectorsTouched(other, access, target) <= 2 * sectorsTouched(own, access, target));
   }
 
   const LayoutPlan &plan;

@@ -138,11 +138,12 @@ Value Emitter::shuffle(Value value, Value operand, NVVM::ShflKind kind, unsigned
     return bitcast(LLVM::TruncOp::create(b, loc, integer, moved), type);
   }
   Type pair = VectorType::get(2, word);
-  Value halves = bitcast(bits, pair), moved = LLVM::PoisonOp::create(b, loc, pair);
+  Value halves = bitcast(bits, pair);
+  SmallVector<Value, 2> moved;
   for (unsigned i = 0; i < 2; ++i)
-    moved = LLVM::InsertElementOp::create(b, loc, moved,
-                                          exchange(LLVM::ExtractElementOp::create(b, loc, halves, i32(i))), i32(i));
-  return bitcast(bitcast(moved, integer), type);
+    moved.push_back(exchange(LLVM::ExtractElementOp::create(b, loc, halves, i32(i))));
+  // One instruction, which LLVM would spell as two extensions, a shift and an or.
+  return bitcast(inlineAsm("mov.b64 $0, {$1, $2};", "=l,r,r", integer, moved, /*sideEffects=*/false).front(), type);
 }
 
 Value Emitter::shuffleXor(Value value, unsigned mask) { return shuffle(value, i32(mask), NVVM::ShflKind::bfly, 31); }

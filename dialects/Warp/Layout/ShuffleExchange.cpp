@@ -18,25 +18,26 @@ SmallVector<unsigned, 5> ShuffleExchange::choosingBits() const {
 }
 
 bool ShuffleExchange::isOwnLane() const {
-  return llvm::all_of(enumerate(laneSteps), [](const auto &step) { return step.value() == 1u << step.index(); });
+  return llvm::all_of(enumerate(laneSteps),
+                      [](const auto &step) { return step.value() == (step.index() < 5 ? 1u << step.index() : 0); });
 }
 
 /// Whether every warp finds its elements in itself: warp bit i of the result stands for warp bit i of the source, or
-/// for one along which the source repeats, and nothing else stands for another warp.
+/// the source repeats along it, and nothing else stands for another warp.
 static bool staysInWarp(const LinearLayout &source, const LinearLayout &result, const LinearLayout &from) {
-  auto placeOf = [&](uint32_t basis) { return LinearLayout::placeOf(source, basis); };
+  auto leaves = [&](uint32_t basis, uint32_t warp) {
+    Place place = LinearLayout::placeOf(source, basis);
+    return place[InDim::Warp] != warp || place[InDim::Block];
+  };
   for (InDim dim : {InDim::Register, InDim::Lane})
     for (uint32_t basis : from.bases(dim))
-      if (placeOf(basis)[InDim::Warp] || placeOf(basis)[InDim::Block])
+      if (leaves(basis, 0))
         return false;
   if (source.bases(InDim::Warp).size() != result.bases(InDim::Warp).size() || !result.bases(InDim::Block).empty())
     return false;
-  for (auto [bit, basis] : enumerate(from.bases(InDim::Warp))) {
-    Place place = placeOf(basis);
-    bool repeats = source.bases(InDim::Warp)[bit] == 0 && place[InDim::Warp] == 0;
-    if (place[InDim::Register] || place[InDim::Lane] || (place[InDim::Warp] != 1u << bit && !repeats))
+  for (auto [bit, basis] : enumerate(from.bases(InDim::Warp)))
+    if (leaves(basis, 1u << bit) && (source.bases(InDim::Warp)[bit] != 0 || leaves(basis, 0)))
       return false;
-  }
   return true;
 }
 
@@ -60,11 +61,12 @@ std::optional<ShuffleExchange> weft::warp::shuffleExchange(const LinearLayout &s
   if (!from || !staysInWarp(source, result, *from))
     return std::nullopt;
   ShuffleExchange exchange;
-  for (uint32_t basis : from->bases(InDim::Lane)) {
-    Place place = LinearLayout::placeOf(source, basis);
-    exchange.registerSteps.push_back(place[InDim::Register]);
-    exchange.laneSteps.push_back(place[InDim::Lane]);
-  }
+  for (InDim dim : {InDim::Lane, InDim::Warp})
+    for (uint32_t basis : from->bases(dim)) {
+      Place place = LinearLayout::placeOf(source, basis);
+      exchange.registerSteps.push_back(place[InDim::Register]);
+      exchange.laneSteps.push_back(place[InDim::Lane]);
+    }
   for (auto [bit, basis] : enumerate(source.bases(InDim::Lane)))
     if (basis == 0)
       exchange.laneSteps[bit] |= 1u << bit;

@@ -61,6 +61,28 @@ module attributes {warp.target = "sm_80"} {
 
 // -----
 
+#all = #warp.layout<[64], register = [[32]], lane = [[1], [2], [4], [8], [16]], warp = [[0], [0]]>
+#each = #warp.layout<[64], register = [[2]], lane = [[4], [8], [16], [0], [0]], warp = [[1], [32]]>
+
+// What all warps have, each takes its own of inside it: the lower bit of its number says from which lane, the upper of which register.
+// CHECK-LABEL: llvm.func @each_warp
+// CHECK-COUNT-2: nvvm.shfl.sync idx
+// CHECK: llvm.select
+// CHECK-COUNT-2: nvvm.shfl.sync idx
+// CHECK: llvm.select
+// CHECK-NOT: nvvm.shfl
+// CHECK-NOT: nvvm.barrier
+// CHECK: llvm.return
+module attributes {warp.target = "sm_80"} {
+  func.func @each_warp(%p: !tile.ptr<f32>) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 4, stages = 1>} {
+    %i = tile.make_range {start = 0 : i32, end = 64 : i32} : tensor<64xi32, #all>
+    %r = warp.convert_layout %i : tensor<64xi32, #all> -> tensor<64xi32, #each>
+    return
+  }
+}
+
+// -----
+
 #acc = #warp.layout<[32, 16], register = [[0, 1], [8, 0], [0, 8]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], warp = [[16, 0]]>
 #rows = #warp.layout<[32, 16], register = [[0, 1], [0, 2], [0, 4]], lane = [[0, 8], [1, 0], [2, 0], [4, 0], [8, 0]], warp = [[16, 0]]>
 

@@ -19,7 +19,7 @@ void expectDelivers(const ShuffleExchange &exchange, const LinearLayout &source,
     from[InDim::Register] = exchange.registerOf[place[InDim::Register]];
     from[InDim::Lane] = exchange.laneOf[place[InDim::Register]];
     for (auto [bit, steps] : llvm::enumerate(llvm::zip_equal(exchange.registerSteps, exchange.laneSteps)))
-      if (place[InDim::Lane] >> bit & 1) {
+      if ((place[InDim::Warp] << 5 | place[InDim::Lane]) >> bit & 1) {
         from[InDim::Register] ^= std::get<0>(steps);
         from[InDim::Lane] ^= std::get<1>(steps);
       }
@@ -56,6 +56,21 @@ TEST(ShuffleExchange, FromLanesThatHoldTheSame) {
   expectDelivers(*back, spread, sums);
 }
 
+TEST(ShuffleExchange, EachWarpItsOwnOfWhatAllHold) {
+  // Words that every warp has one to a lane, to eight registers of each of four warps.
+  LinearLayout lanes({32}), registers({32});
+  lanes.appendAxis(InDim::Lane, 0, 5, 1).append(InDim::Warp, 0u).append(InDim::Warp, 0u);
+  registers.appendAxis(InDim::Register, 0, 3, 4);
+  for (int bit = 0; bit < 5; ++bit)
+    registers.append(InDim::Lane, 0u);
+  registers.appendAxis(InDim::Warp, 0, 2, 1);
+  std::optional<ShuffleExchange> exchange = shuffleExchange(lanes, registers, 4);
+  ASSERT_TRUE(exchange);
+  EXPECT_FALSE(exchange->isOwnLane());
+  expectDelivers(*exchange, lanes, registers);
+  EXPECT_FALSE(shuffleExchange(registers, lanes, 4));
+}
+
 TEST(ShuffleExchange, NotAcrossWarps) {
   LinearLayout low({64}), high({64});
   low.appendAxis(InDim::Lane, 0, 5, 1).appendAxis(InDim::Warp, 0, 1, 32);
@@ -85,7 +100,7 @@ TEST(ShuffleExchange, DeliversWhateverItAccepts) {
           layout.append(InDim::Register, random.below(layout.numElements()));
         for (unsigned bit = 0; bit < 5; ++bit)
           layout.append(InDim::Lane, random.below(layout.numElements()));
-        layout.append(InDim::Warp, random.below(2) ? 0 : layout.numElements() / 2);
+        layout.append(InDim::Warp, random.below(2) ? 0 : random.below(layout.numElements()));
         if (layout.isSurjective())
           return layout;
       }

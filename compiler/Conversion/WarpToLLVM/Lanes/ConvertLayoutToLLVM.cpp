@@ -22,6 +22,7 @@ namespace weft {
 namespace {
 
 Registers emitShuffles(Emitter &e, const ShuffleExchange &exchange, ArrayRef<Value> source) {
+  constexpr unsigned laneBits = 5;
   SmallVector<unsigned, 5> bits = exchange.choosingBits();
   llvm::DenseMap<std::pair<uint32_t, uint32_t>, Value>
       known; // by source register and lane: repeated registers are moved once
@@ -31,7 +32,8 @@ Registers emitShuffles(Emitter &e, const ShuffleExchange &exchange, ArrayRef<Val
       return source[reg];
     Value &moved = known[{reg, lane}];
     if (!moved) {
-      Value from = e.xorOfBits(exchange.laneSteps, {});
+      ArrayRef<uint32_t> steps = exchange.laneSteps;
+      Value from = e.xorOfBits(steps.take_front(laneBits), steps.drop_front(laneBits));
       if (lane)
         from = LLVM::XOrOp::create(e.b, e.loc, from, e.i32(lane));
       moved = e.shuffleIndex(source[reg], from);
@@ -41,8 +43,9 @@ Registers emitShuffles(Emitter &e, const ShuffleExchange &exchange, ArrayRef<Val
   // One candidate for each value of the choosing bits; each bit then halves them.
   auto choose = [&](SmallVector<Value> candidates) {
     for (unsigned bit : bits) {
-      Value isSet = LLVM::ICmpOp::create(e.b, e.loc, LLVM::ICmpPredicate::ne,
-                                         LLVM::AndOp::create(e.b, e.loc, e.lane(), e.i32(1u << bit)), e.i32(0));
+      Value of = bit < laneBits ? e.lane() : e.warp(), mask = e.i32(1u << (bit < laneBits ? bit : bit - laneBits));
+      Value isSet = LLVM::ICmpOp::create(e.b, e.loc, LLVM::ICmpPredicate::ne, LLVM::AndOp::create(e.b, e.loc, of, mask),
+                                         e.i32(0));
       SmallVector<Value> chosen;
       for (size_t i = 0; i < candidates.size(); i += 2)
         chosen.push_back(LLVM::SelectOp::create(e.b, e.loc, isSet, candidates[i + 1], candidates[i]));
