@@ -88,3 +88,30 @@ module attributes {warp.target = "sm_80"} {
     return
   }
 }
+
+// -----
+
+#rows = #warp.layout<[16], register = [[8]], lane = [[1], [2], [4], [0], [0]]>
+
+// A number that all elements have goes to those in which registers differ: sixteen rows on, registers still share what they multiply.
+// CHECK-LABEL: llvm.func @rows_on
+// CHECK-DAG: %[[FIRST:.*]] = llvm.mlir.constant(1024 : i32)
+// CHECK-DAG: %[[SECOND:.*]] = llvm.mlir.constant(1536 : i32)
+// CHECK: %[[ONE:.*]] = llvm.mul %[[BASE:.*]], %{{.*}} : i32
+// CHECK-NEXT: llvm.add %[[ONE]], %[[FIRST]] : i32
+// CHECK-NEXT: %[[OTHER:.*]] = llvm.mul %[[BASE]], %{{.*}} : i32
+// CHECK-NEXT: llvm.add %[[OTHER]], %[[SECOND]] : i32
+module attributes {warp.target = "sm_80"} {
+  func.func @rows_on(%x: !tile.ptr<f32>) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 1, stages = 1>} {
+    %r = tile.make_range {start = 0 : i32, end = 16 : i32} : tensor<16xi32, #rows>
+    %on = arith.constant dense<16> : tensor<16xi32, #rows>
+    %size = arith.constant dense<64> : tensor<16xi32, #rows>
+    %row = arith.addi %r, %on : tensor<16xi32, #rows>
+    %at = arith.muli %row, %size : tensor<16xi32, #rows>
+    %b = tile.splat %x : !tile.ptr<f32> -> tensor<16x!tile.ptr<f32>, #rows>
+    %p = tile.addptr %b, %at : tensor<16x!tile.ptr<f32>, #rows>, tensor<16xi32, #rows>
+    %v = tile.load %p {warp.contiguity = 1 : i32, warp.runs = array<i32: 1>} : tensor<16x!tile.ptr<f32>, #rows>
+    tile.store %p, %v {warp.contiguity = 1 : i32, warp.runs = array<i32: 1>} : tensor<16x!tile.ptr<f32>, #rows>
+    return
+  }
+}
