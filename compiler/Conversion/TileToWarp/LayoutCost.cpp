@@ -130,17 +130,17 @@ int64_t tripsOf(Operation *op) {
   return trips;
 }
 
-int64_t conversionCost(const LinearLayout &from, const LinearLayout &to, unsigned bytes) {
+int64_t conversionCost(const LinearLayout &from, const LinearLayout &to, unsigned bytes, bool inLoop) {
   if (to.registerPermutation(from))
     return 0;
   if (auto exchange = warp::shuffleExchange(from, to, bytes)) {
     int64_t cost = 0, candidates = int64_t(1) << exchange->choosingBits().size(), words = llvm::divideCeil(bytes, 4);
-    llvm::SmallSetVector<uint32_t, 8> lanes; // each of which is computed
+    llvm::SmallSetVector<uint32_t, 8> lanes; // each of which is computed, before a loop
     for (uint32_t lane : exchange->laneOf) {
       cost += ((exchange->isOwnLane() && lane == 0 ? 0 : candidates) + candidates - 1) * words;
       lanes.insert(lane);
     }
-    return (cost + int64_t(lanes.size()) - 1) * instruction;
+    return (cost + (inLoop ? 0 : int64_t(lanes.size()) - 1)) * instruction;
   }
   LinearLayout shared = warp::scratchLayout(from, to, bytes);
   auto accesses = [&](const LinearLayout &layout) {
@@ -170,12 +170,14 @@ int64_t conversionsOf(Value value, const LayoutPlan &plan) {
   if (!own)
     return 0;
   int64_t cost = 0;
+  const bool inLoop = isa<LoopLikeOpInterface>(value.getParentRegion()->getParentOp()) ||
+                      value.getParentRegion()->getParentOfType<LoopLikeOpInterface>();
   for (LayoutAttr other : plan.layoutsOf(value)) {
     if (other == own)
       continue;
     const LinearLayout &from = own.getLayout(), &to = other.getLayout();
     cost += (travelsNarrow(value, from, to) ? registersOf(to) * instruction : 0) +
-            conversionCost(from, to, travellingBytes(value, from, to));
+            conversionCost(from, to, travellingBytes(value, from, to), inLoop);
   }
   return cost;
 }

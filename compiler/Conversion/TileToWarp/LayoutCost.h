@@ -14,7 +14,9 @@ int64_t tripsOf(mlir::Operation *op);
 
 /// What a warp executes to have a tensor of `bytes` bytes an element in layout `to` that is there in `from`: nothing
 /// where registers are renamed, shuffles and choices, or stores to and loads from shared memory with their barriers.
-int64_t conversionCost(const warp::LinearLayout &from, const warp::LinearLayout &to, unsigned bytes);
+/// Outside of loops, the numbers of the lanes that shuffles read cost as well.
+int64_t conversionCost(const warp::LinearLayout &from, const warp::LinearLayout &to, unsigned bytes,
+                       bool inLoop = true);
 
 /// Whether a value that was widened travels to another layout as it was before, and is widened there: for less bytes, and
 /// fewer registers where it stays. Operands of products, which stream through, do not where lanes there repeat elements too
