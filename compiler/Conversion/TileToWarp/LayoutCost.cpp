@@ -170,8 +170,7 @@ int64_t conversionsOf(Value value, const LayoutPlan &plan) {
   if (!own)
     return 0;
   int64_t cost = 0;
-  const bool inLoop = isa<LoopLikeOpInterface>(value.getParentRegion()->getParentOp()) ||
-                      value.getParentRegion()->getParentOfType<LoopLikeOpInterface>();
+  const bool inLoop = bool(value.getParentRegion()->getParentOfType<LoopLikeOpInterface>());
   for (LayoutAttr other : plan.layoutsOf(value)) {
     if (other == own)
       continue;

@@ -36,9 +36,8 @@ template <typename Source, typename Target> void addDirect(LoweringTable &table)
 template <typename Target> Value sumOfParts(Value x, Value y, Emitter &e) {
   constexpr bool adds = std::is_same_v<Target, LLVM::AddOp>;
   WithNumber left(x), right(y);
-  if (matchPattern(y, m_ConstantInt(&right.number))) // it belongs to the number: of all registers the base is one
-    return WithNumber::plus(left.base, adds ? left.number + right.number : left.number - right.number, e);
-  Value bases = Target::create(e.b, e.loc, left.base, right.base);
+  const bool isNumber = matchPattern(y, m_ConstantInt(&right.number)); // all of it: of all registers the base is one
+  Value bases = isNumber ? left.base : Value(Target::create(e.b, e.loc, left.base, right.base));
   return WithNumber::plus(bases, adds ? left.number + right.number : left.number - right.number, e);
 }
 

@@ -401,10 +401,7 @@ def _arctangent(v: tensor) -> tensor:
     shifted = compare(">", first, 0.41421356237309503)
     second = where(shifted, truediv(sub(first, 1.0), add(first, 1.0)), first)
     square = mul(second, second)
-    series = scalar_constant(_ATAN[-1], v.dtype)
-    for coefficient in reversed(_ATAN[:-1]):
-        series = fma(series, square, scalar_constant(coefficient, v.dtype))
-    angle = mul(second, series)
+    angle = mul(second, doubles.horner(square, _ATAN))
     angle = where(shifted, add(angle, _HALF_PI / 2), angle)
     angle = where(inverted, sub(_HALF_PI, angle), angle)
     return _operation("copysign", angle, v)
@@ -443,12 +440,8 @@ def _arcsine(v: tensor) -> tuple[tensor, tensor, tensor]:
     far = compare(">", size, 0.5)
     square = where(far, sub(0.5, mul(0.5, size)), mul(size, size))
     sine = where(far, sqrt(square), size)
-    if v.dtype == float64:
-        series = doubles.piecewise(square, coefficients.ASIN)
-    else:
-        series = scalar_constant(_ASIN[-1], v.dtype)
-        for coefficient in reversed(_ASIN[:-1]):
-            series = fma(series, square, scalar_constant(coefficient, v.dtype))
+    wide = v.dtype == float64
+    series = doubles.piecewise(square, coefficients.ASIN) if wide else doubles.horner(square, _ASIN)
     return far, sine, mul(mul(sine, square), series)
 
 
