@@ -131,10 +131,12 @@ def converted(x, y, BLOCK: wl.constexpr):
 
 def on(target, source, destination, tmp_path):
     """What ``converted``, compiled for a target, makes of arrays whose elements are of these types by name."""
-    types = f"x:*{source[0]}, y:*{destination[0]}, BLOCK={len(source[1])}"
+    block = min(len(source[1]), 1024)
+    types = f"x:*{source[0]}, y:*{destination[0]}, BLOCK={block}"
     weft.compile(converted, target=target, signature=types, out=tmp_path / "library")
     ptx = next((tmp_path / "library").glob("*.ptx")).read_text()
-    report = weft.simulator.launch(ptx, "converted", (1, 1, 1), (128, 1, 1), [source[1], destination[1]])
+    grid = (len(source[1]) // block, 1, 1)
+    report = weft.simulator.launch(ptx, "converted", grid, (128, 1, 1), [source[1], destination[1]])
     assert report.findings == []
     return ptx
 
@@ -154,13 +156,26 @@ def test_float8_on_targets(name, target, tmp_path, seed):
         assert torch.equal(found.isnan(), wanted.isnan())
         finite = ~wanted.isnan()
         assert torch.equal(found[finite].view(torch.uint8), wanted[finite].view(torch.uint8))  # -0 too
-    rng = np.random.default_rng(seed)
-    x = (rng.standard_normal(1024) * np.exp2(rng.integers(-20, 20, 1024))).astype(np.float32)
-    x[:4] = math.nan, math.inf, -math.inf, -0.0
-    y = np.full(1024, 0xAA, np.uint8)
-    on(target, ("fp32", x), (kind.name, y), tmp_path / "narrow")
-    wanted = torch.from_numpy(x).clamp(-largest, largest).to(reference)
-    np.testing.assert_array_equal(torch.from_numpy(y).view(reference).float().numpy(), wanted.float().numpy())
+    for wide, of in ((torch.float32, "fp32"), (torch.float16, "fp16"), (torch.bfloat16, "bf16")):
+        x = beside_ties(exact.float(), seed) if of == "fp32" else torch.arange(65536).to(torch.uint16).view(wide)
+        y = np.full(len(x), 0xAA, np.uint8)
+        bits = x.view(torch.int32 if of == "fp32" else torch.int16).numpy()
+        on(target, (of, bits), (kind.name, y), tmp_path / f"{of}-narrow")
+        wanted = x.float().clamp(-largest, largest).to(reference)
+        finite = ~x.isnan().numpy()
+        np.testing.assert_array_equal(y[finite], wanted.view(torch.uint8).numpy()[finite])  # -0 too
+        assert set(y[~finite]) == {0x7F}
+
+
+def beside_ties(values, seed):
+    """Every f8 and every middle of two, numbers beside them by single bits and more, and any bits at all: 2**16."""
+    values = values[values.isfinite()].unique()
+    exact = torch.cat([values, (values[1:] + values[:-1]) / 2]).view(torch.int32)[:, None]
+    steps = torch.tensor([s << i for i in range(0, 24, 2) for s in (1, -1)] + [0])
+    any_bits = np.random.default_rng(seed).integers(-(2**31), 2**31, 2**16)
+    special = [0x7F800000, -0x800000, 0x7FFFFFFF, -1, 0x7F800001, -(2**31)]
+    found = torch.cat([(exact + steps).flatten(), torch.tensor(special), torch.from_numpy(any_bits)])
+    return found[: 2**16].to(torch.int32).view(torch.float32)
 
 
 @pytest.mark.parametrize("name", FLOAT8)

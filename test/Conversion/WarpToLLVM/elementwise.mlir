@@ -103,11 +103,17 @@ module attributes {warp.target = "sm_80"} {
 
 // -----
 
-// An f8 is held in an i8. A target without conversions cuts it from f32's bits, with no rounding op of LLVM's, and moves
-// it into the upper byte of an f16, two at once; others convert pairs.
+// An f8 is held in an i8. A target without conversions rounds it on the bits of an f16, two at once, to which f32s are cut
+// with a bit that says what was lost; from f16 the upper byte is taken, four at once. Others convert pairs.
 // CHECK-LABEL: llvm.func @float8
 // CHECK-NOT: llvm.fptrunc
-// CHECK: llvm.trunc %{{.*}} : i32 to i8
+// CHECK: "lop3.b32 $0, $1, $2, 131072, 0xf8;"
+// CHECK: llvm.call_intrinsic "llvm.nvvm.ff2f16x2.rz"
+// CHECK: "set.nan.f16x2.f16x2 $0, $1, $1;"
+// CHECK: llvm.intr.minnum
+// CHECK: llvm.intr.maxnum
+// CHECK: llvm.call_intrinsic "llvm.nvvm.prmt"
+// CHECK: llvm.bitcast %{{.*}} : i32 to vector<4xi8>
 // CHECK: llvm.call_intrinsic "llvm.nvvm.prmt"
 // CHECK: llvm.intr.fma(%{{.*}}) : (vector<2xf16>, vector<2xf16>, vector<2xf16>) -> vector<2xf16>
 // CHECK: llvm.fpext %{{.*}} : f16 to f32

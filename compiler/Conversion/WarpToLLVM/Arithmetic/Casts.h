@@ -17,9 +17,9 @@ mlir::Value resizeInteger(mlir::Value value, mlir::Type type, bool isSigned, Emi
 /// Two f8s (`format` is f8E4M3FN or f8E5M2) of a 32-bit word that holds up to four, the lower two or the upper two, as a
 /// vector of two f16, exactly.
 mlir::Value float8ToF16(mlir::Value word, bool isUpper, mlir::Type format, Emitter &e);
-/// The bits of the f8s nearest to two f32s, ties to even, i8 each; what is too large becomes the largest finite number,
-/// as in PTX's `cvt.rn.satfinite` (PTX ISA 9.7.9.21).
-std::array<mlir::Value, 2> f32ToFloat8(mlir::Value first, mlir::Value second, mlir::Type format, Emitter &e);
+/// The bits of the f8s nearest to up to four f16, bf16 or f32, ties to even, i8 each; what is too large becomes the largest
+/// finite number, as in PTX's `cvt.rn.satfinite` (PTX ISA 9.7.9.21).
+llvm::SmallVector<mlir::Value> toFloat8(llvm::ArrayRef<mlir::Value> values, mlir::Type format, Emitter &e);
 
 /// Casts of arith.
 void addCastLowerings(LoweringTable &table);

@@ -53,14 +53,12 @@ LogicalResult lowerSignExtension(arith::ExtSIOp op, Emitter &e) {
   });
 }
 
-/// What `convert` makes of each two neighbouring registers; of the last alone, where their number is odd.
-template <typename Convert> LogicalResult perPair(Operation *op, Emitter &e, Convert convert) {
+/// What `convert` makes of each `size` neighbouring registers; of fewer at the end, where they do not divide by it.
+template <typename Convert> LogicalResult perGroup(Operation *op, size_t size, Emitter &e, Convert convert) {
   ArrayRef<Value> source = e.registers(op->getOperand(0));
   Registers results;
-  for (unsigned r = 0; r < source.size(); r += 2) {
-    std::array<Value, 2> found = convert(source[r], source[std::min<size_t>(r + 1, source.size() - 1)]);
-    results.append(found.begin(), found.begin() + std::min<size_t>(2, source.size() - r));
-  }
+  for (; !source.empty(); source = source.drop_front(std::min(size, source.size())))
+    llvm::append_range(results, convert(source.take_front(size)));
   e.bind(op->getResult(0), results);
   return success();
 }
@@ -78,13 +76,29 @@ Value extendHalf(Value half, Type to, Emitter &e) {
 /// one more to be cut out.
 LogicalResult extendPairs(arith::ExtFOp op, Emitter &e) {
   auto extended = [&](Value bits) { return e.bitcast(bits, e.b.getF32Type()); };
-  return perPair(op, e, [&](Value first, Value second) -> std::array<Value, 2> {
-    Value word = e.unpackedFrom({first, second});
+  return perGroup(op, 2, e, [&](ArrayRef<Value> in) -> SmallVector<Value, 2> {
+    Value word = in.size() == 2 ? e.unpackedFrom(in) : Value();
     if (!word)
-      return {extendToF32(first, e), extendToF32(second, e)};
+      return llvm::map_to_vector<2>(in, [&](Value value) { return extendToF32(value, e); });
     return {extended(LLVM::ShlOp::create(e.b, e.loc, word, e.i32(16))),
             extended(LLVM::AndOp::create(e.b, e.loc, word, e.i32(static_cast<int32_t>(0xffff0000))))};
   });
+}
+
+/// Float8s that are converted at once: a word of memory, as a rule.
+constexpr size_t wordOfFloat8 = 4;
+
+/// Up to four f8s as f16s.
+SmallVector<Value, wordOfFloat8> halvesOf(ArrayRef<Value> in, Type type, Emitter &e) {
+  SmallVector<Value, wordOfFloat8> bytes(in), halves;
+  bytes.resize(wordOfFloat8, in.back());
+  Value word = e.pack(bytes), pair;
+  for (size_t i = 0; i < in.size(); ++i) {
+    if (i % 2 == 0)
+      pair = float8ToF16(word, /*isUpper=*/i == 2, type, e);
+    halves.push_back(LLVM::ExtractElementOp::create(e.b, e.loc, pair, e.i32(i % 2)));
+  }
+  return halves;
 }
 
 LogicalResult lowerExtF(arith::ExtFOp op, Emitter &e) {
@@ -93,22 +107,10 @@ LogicalResult lowerExtF(arith::ExtFOp op, Emitter &e) {
     return extendPairs(op, e);
   if (!isFloat8(from))
     return e.perRegister(op, [&](ArrayRef<Value> in) { return LLVM::FPExtOp::create(e.b, e.loc, to, in[0]); });
-  // Four at a time: a word of memory, as a rule.
-  ArrayRef<Value> source = e.registers(op.getIn());
-  Registers results;
-  for (size_t r = 0; r < source.size(); r += 4) {
-    SmallVector<Value, 4> bytes(source.slice(r, std::min<size_t>(4, source.size() - r)));
-    size_t count = bytes.size();
-    bytes.resize(4, bytes.back());
-    Value word = e.pack(bytes), halves;
-    for (size_t i = 0; i < count; ++i) {
-      if (i % 2 == 0)
-        halves = float8ToF16(word, /*isUpper=*/i == 2, from, e);
-      results.push_back(extendHalf(LLVM::ExtractElementOp::create(e.b, e.loc, halves, e.i32(i % 2)), to, e));
-    }
-  }
-  e.bind(op.getResult(), results);
-  return success();
+  return perGroup(op, wordOfFloat8, e, [&](ArrayRef<Value> in) {
+    return llvm::map_to_vector<wordOfFloat8>(halvesOf(in, from, e),
+                                             [&](Value half) { return extendHalf(half, to, e); });
+  });
 }
 
 /// Whether an op takes neighbouring registers of 16 bits as one word: products, stores of neighbouring elements, and ways
@@ -170,8 +172,9 @@ LogicalResult lowerTruncF(arith::TruncFOp op, Emitter &e) {
     return truncatePairs(op, to, e);
   if (!isFloat8(to))
     return e.perRegister(op, [&](ArrayRef<Value> in) { return LLVM::FPTruncOp::create(e.b, e.loc, to, in[0]); });
-  auto single = [&](Value x) { return from.isF64() ? cutToF32(x, e) : extendToF32(x, e); };
-  return perPair(op, e, [&](Value first, Value second) { return f32ToFloat8(single(first), single(second), to, e); });
+  return perGroup(op, wordOfFloat8, e, [&](ArrayRef<Value> in) {
+    return toFloat8(llvm::map_to_vector(in, [&](Value x) { return from.isF64() ? cutToF32(x, e) : x; }), to, e);
+  });
 }
 
 /// An integer of 32 or 64 bits as an f32 that rounds to bf16 or f8 as the integer itself does: towards zero, and the last
@@ -197,8 +200,8 @@ template <typename Source, typename Target, bool isSigned> LogicalResult lowerIn
     auto single = [&](Value x) -> Value {
       return isWide(x) ? roundToOdd(x, isSigned, e) : Value(Target::create(e.b, e.loc, e.b.getF32Type(), x));
     };
-    return perPair(op, e,
-                   [&](Value first, Value second) { return f32ToFloat8(single(first), single(second), type, e); });
+    return perGroup(op, wordOfFloat8, e,
+                    [&](ArrayRef<Value> in) { return toFloat8(llvm::map_to_vector(in, single), type, e); });
   }
   return e.perRegister(op, [&](ArrayRef<Value> in) -> Value {
     if (type.isBF16() && isWide(in[0]))
@@ -213,10 +216,8 @@ template <typename Source, typename Target> LogicalResult lowerFloatToInteger(So
   auto convert = [&](Value x) -> Value { return Target::create(e.b, e.loc, type, x); };
   if (!isFloat8(from))
     return e.perRegister(op, [&](ArrayRef<Value> in) { return convert(in[0]); });
-  return perPair(op, e, [&](Value first, Value second) -> std::array<Value, 2> {
-    Value halves = float8ToF16(e.pack({first, second, first, second}), /*isUpper=*/false, from, e);
-    auto half = [&](unsigned i) -> Value { return LLVM::ExtractElementOp::create(e.b, e.loc, halves, e.i32(i)); };
-    return {convert(half(0)), convert(half(1))};
+  return perGroup(op, wordOfFloat8, e, [&](ArrayRef<Value> in) {
+    return llvm::map_to_vector<wordOfFloat8>(halvesOf(in, from, e), convert);
   });
 }
 
