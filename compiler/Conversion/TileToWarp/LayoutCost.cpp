@@ -61,7 +61,7 @@ struct Traffic {
 };
 Traffic trafficOf(Operation *op, const LinearLayout &layout, const AxisAnalysis &axes, const TargetInfo &target) {
   Access accessed = accessOf(op, axes, target);
-  if (std::optional<warp::AffineAddress> sum = warp::affineAddressOf(op->getOperand(0))) {
+  if (std::optional<warp::AffineAddress> sum = warp::affineAddressOf(op->getOperand(0)); sum && sum->strided.empty()) {
     accessed.strides = sum->axes;
     accessed.strides.resize(accessed.shape.size());
   }

@@ -14,8 +14,9 @@
 //     {order = release}                                   warp.barrier
 //                                                         tile.atomic_rmw exchange %lock, %zero ...
 //
-// Barriers that are there serve, and so do those of ops that hand values round through shared memory. The compiler's
-// own kernels (`tile.orders_accesses`) place the first kind of barrier themselves.
+// Barriers that are there serve, and so do those of ops that hand values round through shared memory. What a loop would be
+// given for the sake of accesses before it alone goes before the loop. The compiler's own kernels (`tile.orders_accesses`)
+// place the first kind of barrier themselves.
 #include "compiler/Support/Remarks.h"
 #include "dialects/Tile/IR/Schedule.h"
 #include "dialects/Tile/IR/TileOps.h"
@@ -24,6 +25,7 @@
 #include "dialects/Warp/Transforms/Passes.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Builders.h"
+#include "llvm/ADT/MapVector.h"
 #include <map>
 
 namespace weft::warp {
@@ -56,22 +58,33 @@ struct State {
   }
 };
 
-/// Walks one kernel.
+/// What goes before an op.
+struct Planned {
+  bool waits = false, fences = false, barrier = false;
+  std::optional<std::pair<DeviceAccess, DeviceAccess>> why; // of a barrier: two accesses that may meet
+};
+using Plan = llvm::MapVector<Operation *, Planned>;
+
+/// Walks one kernel, and plans.
 class Orderer {
 public:
   Orderer(unsigned warps, bool ordersAccesses) : warps(warps), ordersAccesses(ordersAccesses) {}
   void walk(Region &region, State &state);
+  void insert();
 
 private:
   void visit(Operation &op, State &state);
   void visitAccess(const DeviceAccess &access, State &state);
   void visitIf(scf::IfOp op, State &state);
   void visitFor(scf::ForOp op, State &state);
+  void iterate(scf::ForOp op, State &state);
+  void orderBefore(scf::ForOp op, State &state);
   void visitWhile(scf::WhileOp op, State &state);
-  bool needsBarrier(const DeviceAccess &access, const Ordering &ordering, const State &state) const;
+  bool needsBarrier(const DeviceAccess &access, const Ordering &ordering, const State &state, Planned &planned) const;
 
   unsigned warps;
   bool ordersAccesses;
+  Plan plan;
 };
 
 struct OrderAccesses : weft::warp::impl::WarpOrderAccessesBase<OrderAccesses> {
@@ -88,12 +101,14 @@ static void passBarrier(State &state) {
   state = std::move(left);
 }
 
-static void makeFence(Operation *op, State &state) {
-  if (!state.unfenced)
-    return;
-  OpBuilder builder(op);
-  FenceOp::create(builder, op->getLoc());
-  state.unfenced = false;
+/// What is left behind what was planned before an op.
+static void pass(State &state, const Planned &planned) {
+  if (planned.waits)
+    for (auto &[key, access] : state.pending)
+      access.isAsync = false;
+  state.unfenced &= !planned.fences;
+  if (planned.barrier)
+    passBarrier(state);
 }
 
 /// The state at a loop's start, seen from its end.
@@ -115,7 +130,8 @@ static void sayOrdered(const DeviceAccess &earlier, const DeviceAccess &later) {
                                                      : "another argument that may be the same array");
 }
 
-bool Orderer::needsBarrier(const DeviceAccess &access, const Ordering &ordering, const State &state) const {
+bool Orderer::needsBarrier(const DeviceAccess &access, const Ordering &ordering, const State &state,
+                           Planned &planned) const {
   if (ordering.releases && !state.pending.empty())
     return true;
   // A volatile load that follows another is ordered with what comes after both.
@@ -128,30 +144,32 @@ bool Orderer::needsBarrier(const DeviceAccess &access, const Ordering &ordering,
   });
   if (found == state.pending.end())
     return false;
-  sayOrdered(found->second, access);
+  planned.why.emplace(found->second, access);
   return true;
 }
 
 void Orderer::visitAccess(const DeviceAccess &access, State &state) {
   Operation *op = access.op;
   Ordering ordering = orderingOf(op, warps);
-  OpBuilder builder(op);
-  if (!ordersAccesses && (access.writes || ordering.releases)) {
-    // A copy reads its source until it is waited for.
-    bool overwrites = llvm::any_of(state.pending, [&](const auto &earlier) {
+  Planned planned;
+  if (!ordersAccesses && (access.writes || ordering.releases)) // a copy reads its source until it is waited for
+    planned.waits = llvm::any_of(state.pending, [&](const auto &earlier) {
       return earlier.second.isAsync && (ordering.releases || mayShareBase(earlier.second, access));
     });
-    if (overwrites) {
-      AsyncWaitOp::create(builder, op->getLoc(), builder.getI32IntegerAttr(0));
-      for (auto &[key, earlier] : state.pending)
-        earlier.isAsync = false;
-    }
-  }
-  if (needsBarrier(access, ordering, state)) {
-    makeFence(op, state);
-    if (!ordering.hasBarriers)
-      BarrierOp::create(builder, op->getLoc());
+  pass(state, planned);
+  if (needsBarrier(access, ordering, state, planned)) {
+    planned.fences = state.unfenced;
+    planned.barrier = !ordering.hasBarriers;
+    state.unfenced = false;
     passBarrier(state);
+  }
+  if (planned.waits || planned.fences || planned.barrier) {
+    Planned &all = plan[op];
+    all.waits |= planned.waits;
+    all.fences |= planned.fences;
+    all.barrier |= planned.barrier;
+    if (!all.why)
+      all.why = planned.why;
   }
   if (ordering.hasBarriers) { // all that is before it and it itself are ordered
     passBarrier(state);
@@ -174,8 +192,30 @@ void Orderer::visitIf(scf::IfOp op, State &state) {
   state = std::move(after);
 }
 
+/// Barriers that only what is before a loop asks of it go before it, as one.
+void Orderer::orderBefore(scf::ForOp op, State &state) {
+  if (ordersAccesses || (state.pending.empty() && !state.acquired))
+    return;
+  Orderer after = *this, alone = *this;
+  State known = state, nothing;
+  after.iterate(op, known);
+  alone.iterate(op, nothing);
+  for (auto &[inside, planned] : after.plan) {
+    if (!planned.barrier || alone.plan.lookup(inside).barrier)
+      continue;
+    plan[op] = {/*waits=*/false, state.unfenced, /*barrier=*/true, planned.why};
+    pass(state, plan[op]);
+    return;
+  }
+}
+
 void Orderer::visitFor(scf::ForOp op, State &state) {
-  for (State start = state;;) { // inserted barriers stay, so that this ends
+  orderBefore(op, state);
+  iterate(op, state);
+}
+
+void Orderer::iterate(scf::ForOp op, State &state) {
+  for (State start = state;;) { // planned barriers stay, so that this ends
     State inner = start;
     walk(op.getRegion(), inner);
     State next = start;
@@ -204,9 +244,12 @@ void Orderer::visitWhile(scf::WhileOp op, State &state) {
 }
 
 void Orderer::visit(Operation &op, State &state) {
+  if (auto planned = plan.find(&op); planned != plan.end())
+    pass(state, planned->second);
   if (isa<BarrierOp, tile::BarrierOp>(op) || op.hasAttr(scratchAttrName)) {
-    makeFence(&op, state);
-    passBarrier(state);
+    if (state.unfenced)
+      plan[&op].fences = true;
+    pass(state, {/*waits=*/false, /*fences=*/true, /*barrier=*/true, std::nullopt});
     return;
   }
   if (auto wait = dyn_cast<AsyncWaitOp>(op)) {
@@ -227,12 +270,28 @@ void Orderer::visit(Operation &op, State &state) {
 
 void Orderer::walk(Region &region, State &state) {
   for (Block &block : region)
-    for (Operation &op : llvm::make_early_inc_range(block))
+    for (Operation &op : block)
       visit(op, state);
+}
+
+void Orderer::insert() {
+  for (auto &[op, planned] : plan) {
+    OpBuilder builder(op);
+    if (planned.waits)
+      AsyncWaitOp::create(builder, op->getLoc(), builder.getI32IntegerAttr(0));
+    if (planned.fences)
+      FenceOp::create(builder, op->getLoc());
+    if (planned.barrier)
+      BarrierOp::create(builder, op->getLoc());
+    if (planned.why)
+      sayOrdered(planned.why->first, planned.why->second);
+  }
 }
 
 void OrderAccesses::runOnOperation() {
   func::FuncOp kernel = getOperation();
   State state;
-  Orderer(tile::scheduleOf(kernel).warps, kernel->hasAttr(tile::ordersAccessesAttrName)).walk(kernel.getBody(), state);
+  Orderer orderer(tile::scheduleOf(kernel).warps, kernel->hasAttr(tile::ordersAccessesAttrName));
+  orderer.walk(kernel.getBody(), state);
+  orderer.insert();
 }

@@ -276,4 +276,250 @@ func.func @atomics(%l: !i32, %v: tensor<128xi32, #own>, %at: tensor<128xi32, #ow
   %2 = tile.atomic_rmw exchange %q, %v {order = #tile<order relaxed>} : (tensor<128x!i32, #own>, tensor<128xi32, #own>) -> tensor<128xi32, #own>
   return
 }
+
+// Columns that a mask keeps below the width: no row of one iteration has an address of another's.
+// CHECK-LABEL: func.func @masked_columns
+// CHECK-NOT: warp.barrier
+// CHECK: return
+func.func @masked_columns(%x: !f32, %w: i32, %n: i32, %v: tensor<4x32xf32, #rows>) {
+  %zero = arith.constant 0 : i32
+  %step = arith.constant 32 : i32
+  %four = arith.constant 4 : i32
+  %id = tile.program_id x : i32
+  %first = arith.muli %id, %four : i32
+  %offset = arith.muli %id, %n : i32
+  %y = tile.addptr %x, %offset : !f32, i32
+  %firsts = tile.splat %first : i32 -> tensor<4xi32, #row>
+  %r = tile.make_range {start = 0 : i32, end = 4 : i32} : tensor<4xi32, #row>
+  %c = tile.make_range {start = 0 : i32, end = 32 : i32} : tensor<32xi32, #column>
+  %row = arith.addi %firsts, %r : tensor<4xi32, #row>
+  %tall = tile.expand_dims %row {axis = 1 : i32} : tensor<4xi32, #row> -> tensor<4x1xi32, #tall>
+  %ws = tile.splat %w : i32 -> tensor<4x1xi32, #tall>
+  %ends = tile.splat %w : i32 -> tensor<32xi32, #column>
+  %lines = arith.muli %tall, %ws : tensor<4x1xi32, #tall>
+  %starts = tile.broadcast %lines : tensor<4x1xi32, #tall> -> tensor<4x32xi32, #rows>
+  %b = tile.splat %y : !f32 -> tensor<4x32x!f32, #rows>
+  %line = tile.addptr %b, %starts : tensor<4x32x!f32, #rows>, tensor<4x32xi32, #rows>
+  scf.for %i = %zero to %w step %step : i32 {
+    %s = tile.splat %i : i32 -> tensor<32xi32, #column>
+    %at = arith.addi %s, %c : tensor<32xi32, #column>
+    %inside = arith.cmpi slt, %at, %ends : tensor<32xi32, #column>
+    %flat = tile.expand_dims %at {axis = 0 : i32} : tensor<32xi32, #column> -> tensor<1x32xi32, #flat>
+    %cols = tile.broadcast %flat : tensor<1x32xi32, #flat> -> tensor<4x32xi32, #rows>
+    %masks = tile.expand_dims %inside {axis = 0 : i32} : tensor<32xi1, #column> -> tensor<1x32xi1, #flat>
+    %mask = tile.broadcast %masks : tensor<1x32xi1, #flat> -> tensor<4x32xi1, #rows>
+    %p = tile.addptr %line, %cols : tensor<4x32x!f32, #rows>, tensor<4x32xi32, #rows>
+    tile.store %p, %v, %mask : tensor<4x32x!f32, #rows>
+  }
+  return
+}
+
+// Kept below something else they may be.
+// CHECK-LABEL: func.func @other_bound
+// CHECK: scf.for
+// CHECK: warp.barrier
+// CHECK-NEXT: tile.store
+// CHECK: return
+func.func @other_bound(%x: !f32, %w: i32, %n: i32, %v: tensor<4x32xf32, #rows>) {
+  %zero = arith.constant 0 : i32
+  %step = arith.constant 32 : i32
+  %four = arith.constant 4 : i32
+  %id = tile.program_id x : i32
+  %first = arith.muli %id, %four : i32
+  %offset = arith.muli %id, %n : i32
+  %y = tile.addptr %x, %offset : !f32, i32
+  %firsts = tile.splat %first : i32 -> tensor<4xi32, #row>
+  %r = tile.make_range {start = 0 : i32, end = 4 : i32} : tensor<4xi32, #row>
+  %c = tile.make_range {start = 0 : i32, end = 32 : i32} : tensor<32xi32, #column>
+  %row = arith.addi %firsts, %r : tensor<4xi32, #row>
+  %tall = tile.expand_dims %row {axis = 1 : i32} : tensor<4xi32, #row> -> tensor<4x1xi32, #tall>
+  %ws = tile.splat %w : i32 -> tensor<4x1xi32, #tall>
+  %ends = tile.splat %n : i32 -> tensor<32xi32, #column>
+  %lines = arith.muli %tall, %ws : tensor<4x1xi32, #tall>
+  %starts = tile.broadcast %lines : tensor<4x1xi32, #tall> -> tensor<4x32xi32, #rows>
+  %b = tile.splat %y : !f32 -> tensor<4x32x!f32, #rows>
+  %line = tile.addptr %b, %starts : tensor<4x32x!f32, #rows>, tensor<4x32xi32, #rows>
+  scf.for %i = %zero to %w step %step : i32 {
+    %s = tile.splat %i : i32 -> tensor<32xi32, #column>
+    %at = arith.addi %s, %c : tensor<32xi32, #column>
+    %inside = arith.cmpi slt, %at, %ends : tensor<32xi32, #column>
+    %flat = tile.expand_dims %at {axis = 0 : i32} : tensor<32xi32, #column> -> tensor<1x32xi32, #flat>
+    %cols = tile.broadcast %flat : tensor<1x32xi32, #flat> -> tensor<4x32xi32, #rows>
+    %masks = tile.expand_dims %inside {axis = 0 : i32} : tensor<32xi1, #column> -> tensor<1x32xi1, #flat>
+    %mask = tile.broadcast %masks : tensor<1x32xi1, #flat> -> tensor<4x32xi1, #rows>
+    %p = tile.addptr %line, %cols : tensor<4x32x!f32, #rows>, tensor<4x32xi32, #rows>
+    tile.store %p, %v, %mask : tensor<4x32x!f32, #rows>
+  }
+  return
+}
+
+// And so may others than those that are kept.
+// CHECK-LABEL: func.func @other_columns
+// CHECK: scf.for
+// CHECK: warp.barrier
+// CHECK-NEXT: tile.store
+// CHECK: return
+func.func @other_columns(%x: !f32, %w: i32, %n: i32, %v: tensor<4x32xf32, #rows>) {
+  %zero = arith.constant 0 : i32
+  %step = arith.constant 32 : i32
+  %four = arith.constant 4 : i32
+  %id = tile.program_id x : i32
+  %first = arith.muli %id, %four : i32
+  %offset = arith.muli %id, %n : i32
+  %y = tile.addptr %x, %offset : !f32, i32
+  %firsts = tile.splat %first : i32 -> tensor<4xi32, #row>
+  %r = tile.make_range {start = 0 : i32, end = 4 : i32} : tensor<4xi32, #row>
+  %c = tile.make_range {start = 0 : i32, end = 32 : i32} : tensor<32xi32, #column>
+  %row = arith.addi %firsts, %r : tensor<4xi32, #row>
+  %tall = tile.expand_dims %row {axis = 1 : i32} : tensor<4xi32, #row> -> tensor<4x1xi32, #tall>
+  %ws = tile.splat %w : i32 -> tensor<4x1xi32, #tall>
+  %ends = tile.splat %w : i32 -> tensor<32xi32, #column>
+  %lines = arith.muli %tall, %ws : tensor<4x1xi32, #tall>
+  %starts = tile.broadcast %lines : tensor<4x1xi32, #tall> -> tensor<4x32xi32, #rows>
+  %b = tile.splat %y : !f32 -> tensor<4x32x!f32, #rows>
+  %line = tile.addptr %b, %starts : tensor<4x32x!f32, #rows>, tensor<4x32xi32, #rows>
+  scf.for %i = %zero to %w step %step : i32 {
+    %s = tile.splat %i : i32 -> tensor<32xi32, #column>
+    %at = arith.addi %s, %c : tensor<32xi32, #column>
+    %inside = arith.cmpi slt, %at, %ends : tensor<32xi32, #column>
+    %flat = tile.expand_dims %at {axis = 0 : i32} : tensor<32xi32, #column> -> tensor<1x32xi32, #flat>
+    %cols = tile.broadcast %flat : tensor<1x32xi32, #flat> -> tensor<4x32xi32, #rows>
+    %masks = tile.expand_dims %inside {axis = 0 : i32} : tensor<32xi1, #column> -> tensor<1x32xi1, #flat>
+    %mask = tile.broadcast %masks : tensor<1x32xi1, #flat> -> tensor<4x32xi1, #rows>
+    %ns = tile.splat %n : i32 -> tensor<4x32xi32, #rows>
+    %more = arith.muli %cols, %ns : tensor<4x32xi32, #rows>
+    %p = tile.addptr %line, %more : tensor<4x32x!f32, #rows>, tensor<4x32xi32, #rows>
+    tile.store %p, %v, %mask : tensor<4x32x!f32, #rows>
+  }
+  return
+}
+
+// Columns that may be negative reach into the row before.
+// CHECK-LABEL: func.func @negative_columns
+// CHECK: scf.for
+// CHECK: warp.barrier
+// CHECK-NEXT: tile.store
+// CHECK: return
+func.func @negative_columns(%x: !f32, %w: i32, %n: i32, %v: tensor<4x32xf32, #rows>) {
+  %zero = arith.constant 0 : i32
+  %step = arith.constant 32 : i32
+  %four = arith.constant 4 : i32
+  %id = tile.program_id x : i32
+  %first = arith.muli %id, %four : i32
+  %offset = arith.muli %id, %n : i32
+  %y = tile.addptr %x, %offset : !f32, i32
+  %firsts = tile.splat %first : i32 -> tensor<4xi32, #row>
+  %r = tile.make_range {start = 0 : i32, end = 4 : i32} : tensor<4xi32, #row>
+  %c = tile.make_range {start = 0 : i32, end = 32 : i32} : tensor<32xi32, #column>
+  %row = arith.addi %firsts, %r : tensor<4xi32, #row>
+  %tall = tile.expand_dims %row {axis = 1 : i32} : tensor<4xi32, #row> -> tensor<4x1xi32, #tall>
+  %ws = tile.splat %w : i32 -> tensor<4x1xi32, #tall>
+  %ends = tile.splat %w : i32 -> tensor<32xi32, #column>
+  %lines = arith.muli %tall, %ws : tensor<4x1xi32, #tall>
+  %starts = tile.broadcast %lines : tensor<4x1xi32, #tall> -> tensor<4x32xi32, #rows>
+  %b = tile.splat %y : !f32 -> tensor<4x32x!f32, #rows>
+  %line = tile.addptr %b, %starts : tensor<4x32x!f32, #rows>, tensor<4x32xi32, #rows>
+  scf.for %i = %n to %w step %step : i32 {
+    %s = tile.splat %i : i32 -> tensor<32xi32, #column>
+    %at = arith.addi %s, %c : tensor<32xi32, #column>
+    %inside = arith.cmpi slt, %at, %ends : tensor<32xi32, #column>
+    %flat = tile.expand_dims %at {axis = 0 : i32} : tensor<32xi32, #column> -> tensor<1x32xi32, #flat>
+    %cols = tile.broadcast %flat : tensor<1x32xi32, #flat> -> tensor<4x32xi32, #rows>
+    %masks = tile.expand_dims %inside {axis = 0 : i32} : tensor<32xi1, #column> -> tensor<1x32xi1, #flat>
+    %mask = tile.broadcast %masks : tensor<1x32xi1, #flat> -> tensor<4x32xi1, #rows>
+    %p = tile.addptr %line, %cols : tensor<4x32x!f32, #rows>, tensor<4x32xi32, #rows>
+    tile.store %p, %v, %mask : tensor<4x32x!f32, #rows>
+  }
+  return
+}
+
+// One row an iteration, of as many columns as a mask leaves.
+// CHECK-LABEL: func.func @masked_row
+// CHECK-NOT: warp.barrier
+// CHECK: return
+func.func @masked_row(%x: !f32, %w: i32, %n: i32, %v: tensor<128xf32, #own>) {
+  %zero = arith.constant 0 : i32
+  %one = arith.constant 1 : i32
+  %ends = tile.splat %w : i32 -> tensor<128xi32, #own>
+  %r = tile.make_range {start = 0 : i32, end = 128 : i32} : tensor<128xi32, #own>
+  %mask = arith.cmpi sgt, %ends, %r : tensor<128xi32, #own>
+  scf.for %i = %zero to %n step %one : i32 {
+    %start = arith.muli %i, %w : i32
+    %y = tile.addptr %x, %start : !f32, i32
+    %b = tile.splat %y : !f32 -> tensor<128x!f32, #own>
+    %p = tile.addptr %b, %r : tensor<128x!f32, #own>, tensor<128xi32, #own>
+    tile.store %p, %v, %mask : tensor<128x!f32, #own>
+  }
+  return
+}
+
+// Rows are 64 elements times something apart, of which one tile has the first 32, and another the others.
+// CHECK-LABEL: func.func @halves_of_rows
+// CHECK-NOT: warp.barrier
+// CHECK: return
+func.func @halves_of_rows(%x: !f32, %heads: i32, %v: tensor<4x32xf32, #rows>) {
+  %size = arith.constant 64 : i32
+  %half = arith.constant dense<32> : tensor<4x32xi32, #rows>
+  %w = arith.muli %heads, %size : i32
+  %r = tile.make_range {start = 0 : i32, end = 4 : i32} : tensor<4xi32, #row>
+  %c = tile.make_range {start = 0 : i32, end = 32 : i32} : tensor<32xi32, #column>
+  %tall = tile.expand_dims %r {axis = 1 : i32} : tensor<4xi32, #row> -> tensor<4x1xi32, #tall>
+  %flat = tile.expand_dims %c {axis = 0 : i32} : tensor<32xi32, #column> -> tensor<1x32xi32, #flat>
+  %ws = tile.splat %w : i32 -> tensor<4x1xi32, #tall>
+  %lines = arith.muli %tall, %ws : tensor<4x1xi32, #tall>
+  %starts = tile.broadcast %lines : tensor<4x1xi32, #tall> -> tensor<4x32xi32, #rows>
+  %cols = tile.broadcast %flat : tensor<1x32xi32, #flat> -> tensor<4x32xi32, #rows>
+  %at = arith.addi %starts, %cols : tensor<4x32xi32, #rows>
+  %b = tile.splat %x : !f32 -> tensor<4x32x!f32, #rows>
+  %p = tile.addptr %b, %at : tensor<4x32x!f32, #rows>, tensor<4x32xi32, #rows>
+  %q = tile.addptr %p, %half : tensor<4x32x!f32, #rows>, tensor<4x32xi32, #rows>
+  tile.store %p, %v : tensor<4x32x!f32, #rows>
+  tile.store %q, %v : tensor<4x32x!f32, #rows>
+  return
+}
+
+// A loop that runs four times fills rows of four.
+// CHECK-LABEL: func.func @few_iterations
+// CHECK-NOT: warp.barrier
+// CHECK: return
+func.func @few_iterations(%x: !f32, %v: tensor<128xf32, #own>) {
+  %zero = arith.constant 0 : i32
+  %one = arith.constant 1 : i32
+  %four = arith.constant 4 : i32
+  %fours = arith.constant dense<4> : tensor<128xi32, #own>
+  %r = tile.make_range {start = 0 : i32, end = 128 : i32} : tensor<128xi32, #own>
+  %rows = arith.muli %r, %fours : tensor<128xi32, #own>
+  %b = tile.splat %x : !f32 -> tensor<128x!f32, #own>
+  %line = tile.addptr %b, %rows : tensor<128x!f32, #own>, tensor<128xi32, #own>
+  scf.for %i = %zero to %four step %one : i32 {
+    %s = tile.splat %i : i32 -> tensor<128xi32, #own>
+    %p = tile.addptr %line, %s : tensor<128x!f32, #own>, tensor<128xi32, #own>
+    tile.store %p, %v : tensor<128x!f32, #own>
+  }
+  return
+}
+
+// What all read before a loop is read before its first iteration writes: one barrier.
+// CHECK-LABEL: func.func @before_a_loop
+// CHECK: tile.load
+// CHECK-NEXT: warp.barrier
+// CHECK-NEXT: scf.for
+// CHECK-NOT: warp.barrier
+// CHECK: return
+func.func @before_a_loop(%x: !f32, %n: i32, %v: tensor<128xf32, #own>) {
+  %zero = arith.constant 0 : i32
+  %step = arith.constant 128 : i32
+  %r = tile.make_range {start = 0 : i32, end = 128 : i32} : tensor<128xi32, #own>
+  %b = tile.splat %x : !f32 -> tensor<128x!f32, #own>
+  %first = tile.load %x : !f32
+  scf.for %i = %zero to %n step %step : i32 {
+    %s = tile.splat %i : i32 -> tensor<128xi32, #own>
+    %o = arith.addi %r, %s : tensor<128xi32, #own>
+    %p = tile.addptr %b, %o : tensor<128x!f32, #own>, tensor<128xi32, #own>
+    %f = tile.splat %first : f32 -> tensor<128xf32, #own>
+    tile.store %p, %f : tensor<128x!f32, #own>
+  }
+  return
+}
+
 }

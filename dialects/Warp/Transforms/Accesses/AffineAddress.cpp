@@ -1,9 +1,5 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
-// See AffineAddress.h. Two addresses differ by a constant, by differences of coordinates, each in (-size, size), and by
-// multiples of what loops move pointers by:
-//
-//   %p = x + 1024·i + at[0..1024)                  difference of two iterations: 1024·k + (a' - a), k > 0: never 0
-//   %p = x + 64·row + at[0..32), %q = %p + 32      difference: 32 + 64·(r' - r) + (a' - a): never 0
+// See AffineAddress.h.
 #include "dialects/Warp/Transforms/Accesses/AffineAddress.h"
 
 #include "dialects/Tile/IR/TileOps.h"
@@ -14,7 +10,6 @@
 #include "mlir/IR/Matchers.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/TypeSwitch.h"
-#include <numeric>
 
 using namespace mlir;
 using namespace weft;
@@ -25,14 +20,40 @@ using Found = std::optional<AffineAddress>;
 /// Larger numbers could overflow in products of two.
 static constexpr int64_t mostExact = int64_t(1) << 31;
 
-static Found checked(AffineAddress sum) {
+bool AffineSum::isFixed() const {
+  return iterations.empty() && llvm::all_of(axes, [](int64_t x) { return x == 0; });
+}
+
+/// Drops what is times 0. False where a number is too large.
+static bool normalise(AffineSum &sum) {
   auto isSmall = [](int64_t x) { return std::abs(x) < mostExact; };
   bool small = isSmall(sum.constant) && llvm::all_of(sum.axes, isSmall);
   for (auto *terms : {&sum.symbols, &sum.iterations}) {
     terms->remove_if([](const auto &term) { return term.second == 0; });
     small &= llvm::all_of(*terms, [&](const auto &term) { return isSmall(term.second); });
   }
+  return small;
+}
+
+static bool isZero(const AffineSum &sum) { return sum.isFixed() && sum.symbols.empty() && sum.constant == 0; }
+
+static Found checked(AffineAddress sum) {
+  bool small = normalise(sum);
+  for (auto &[stride, counted] : sum.strided)
+    small &= normalise(counted);
+  sum.strided.remove_if([](const auto &term) { return isZero(term.second); });
   return small ? Found(std::move(sum)) : std::nullopt;
+}
+
+static void addTo(AffineSum &sum, const AffineSum &other, int64_t factor) {
+  sum.constant += factor * other.constant;
+  sum.axes.resize(std::max(sum.axes.size(), other.axes.size()));
+  for (auto [axis, coefficient] : llvm::enumerate(other.axes))
+    sum.axes[axis] += factor * coefficient;
+  for (auto &[symbol, coefficient] : other.symbols)
+    sum.symbols[symbol] += factor * coefficient;
+  for (auto &[loop, coefficient] : other.iterations)
+    sum.iterations[loop] += factor * coefficient;
 }
 
 /// x + factor · y.
@@ -40,25 +61,67 @@ static Found sumOf(const Found &x, const Found &y, int64_t factor) {
   if (!x || !y)
     return std::nullopt;
   AffineAddress sum = *x;
-  sum.constant += factor * y->constant;
-  sum.axes.resize(std::max(x->axes.size(), y->axes.size()));
-  for (auto [axis, coefficient] : llvm::enumerate(y->axes))
-    sum.axes[axis] += factor * coefficient;
-  for (auto &[symbol, coefficient] : y->symbols)
-    sum.symbols[symbol] += factor * coefficient;
-  for (auto &[loop, coefficient] : y->iterations)
-    sum.iterations[loop] += factor * coefficient;
+  addTo(sum, *y, factor);
+  for (auto &[stride, counted] : y->strided)
+    addTo(sum.strided[stride], counted, factor);
   return checked(std::move(sum));
 }
 
-static bool isConstant(const AffineAddress &sum) {
-  return sum.symbols.empty() && sum.iterations.empty() && llvm::all_of(sum.axes, [](int64_t x) { return x == 0; });
-}
+static bool isConstant(const AffineAddress &sum) { return sum.isFixed() && sum.symbols.empty() && sum.strided.empty(); }
 
 static Found constantSum(int64_t value) {
   AffineAddress sum;
   sum.constant = value;
   return checked(std::move(sum));
+}
+
+/// The scalar that a value is, in every element, if it is from outside of loops.
+static Value fixedScalar(Value value) {
+  while (Operation *op = value.getDefiningOp()) {
+    if (!isa<tile::SplatOp, tile::BroadcastOp, tile::ExpandDimsOp, ConvertLayoutOp, arith::ExtSIOp>(op))
+      break;
+    value = op->getOperand(0);
+  }
+  bool isOutside = isa<func::FuncOp>(value.getParentBlock()->getParentOp());
+  return isOutside && value.getType().isSignlessInteger() ? value : Value();
+}
+
+/// What an op that gives a tensor another shape makes of a sum of its elements; none for another op.
+static Found reshaped(Operation *op, Found sum) {
+  if (!sum)
+    return sum;
+  auto ofEach = [&](auto reshape) {
+    reshape(sum->axes);
+    for (auto &[stride, counted] : sum->strided)
+      reshape(counted.axes);
+    return sum;
+  };
+  return TypeSwitch<Operation *, Found>(op)
+      .Case<tile::SplatOp, ConvertLayoutOp>([&](Operation *) { return sum; })
+      .Case([&](tile::ExpandDimsOp expand) {
+        return ofEach([&](SmallVectorImpl<int64_t> &axes) {
+          axes.resize(cast<RankedTensorType>(expand.getType()).getRank() - 1);
+          axes.insert(axes.begin() + expand.getAxis(), 0);
+        });
+      })
+      .Case([&](tile::BroadcastOp) {
+        auto from = cast<RankedTensorType>(op->getOperand(0).getType());
+        return ofEach([&](SmallVectorImpl<int64_t> &axes) {
+          axes.resize(from.getRank());
+          for (int64_t axis = 0; axis < from.getRank(); ++axis)
+            if (from.getDimSize(axis) == 1)
+              axes[axis] = 0;
+        });
+      })
+      .Case([&](tile::PermuteOp permute) {
+        return ofEach([&](SmallVectorImpl<int64_t> &axes) {
+          axes.resize(permute.getOrder().size());
+          SmallVector<int64_t, 2> from(axes.begin(), axes.end());
+          for (auto [to, axis] : llvm::enumerate(permute.getOrder()))
+            axes[to] = from[axis];
+        });
+      })
+      .Default(std::nullopt);
 }
 
 namespace {
@@ -71,7 +134,7 @@ private:
   Found ofScalar(Value value);
   Found ofOp(Operation *op);
   Found ofCarried(scf::ForOp loop, BlockArgument argument);
-  Found productOf(const Found &x, const Found &y);
+  Found productOf(Value x, Value y);
   Found symbol(Value value) {
     AffineAddress sum;
     sum.symbols[value] = 1;
@@ -83,11 +146,22 @@ private:
 };
 } // namespace
 
-Found Walker::productOf(const Found &x, const Found &y) {
-  if (!x || !y || (!isConstant(*x) && !isConstant(*y)))
+Found Walker::productOf(Value left, Value right) {
+  Found x = of(left), y = of(right);
+  if (!x || !y)
     return std::nullopt;
-  const AffineAddress &factor = isConstant(*x) ? *x : *y, &other = isConstant(*x) ? *y : *x;
-  return sumOf(constantSum(0), other, factor.constant);
+  if (isConstant(*x))
+    return sumOf(constantSum(0), y, x->constant);
+  if (isConstant(*y))
+    return sumOf(constantSum(0), x, y->constant);
+  // What varies, counted in a stride. What does not, a scalar, is a symbol.
+  for (auto [counted, by] : {std::pair(&*x, right), std::pair(&*y, left)})
+    if (Value stride = fixedScalar(by); stride && counted->strided.empty() && !counted->isFixed()) {
+      AffineAddress product;
+      product.strided[stride] = *counted;
+      return product;
+    }
+  return std::nullopt;
 }
 
 /// A pointer or index that a loop moves by a constant in every iteration.
@@ -118,39 +192,12 @@ Found Walker::ofOp(Operation *op) {
         sum.axes = {1};
         return Found(sum);
       })
-      .Case<tile::SplatOp, ConvertLayoutOp, arith::ExtSIOp>([&](Operation *) { return operand(0); })
+      .Case([&](arith::ExtSIOp) { return operand(0); })
       .Case<arith::AddIOp, tile::AddPtrOp>([&](Operation *) { return sumOf(operand(0), operand(1), 1); })
       .Case([&](arith::SubIOp) { return sumOf(operand(0), operand(1), -1); })
-      .Case([&](arith::MulIOp) { return productOf(operand(0), operand(1)); })
-      .Case([&](tile::ExpandDimsOp expand) {
-        Found sum = operand(0);
-        if (sum) {
-          sum->axes.resize(cast<RankedTensorType>(expand.getType()).getRank() - 1);
-          sum->axes.insert(sum->axes.begin() + expand.getAxis(), 0);
-        }
-        return sum;
-      })
-      .Case([&](tile::BroadcastOp) {
-        Found sum = operand(0);
-        auto from = cast<RankedTensorType>(op->getOperand(0).getType());
-        if (sum) {
-          sum->axes.resize(from.getRank());
-          for (int64_t axis = 0; axis < from.getRank(); ++axis)
-            if (from.getDimSize(axis) == 1)
-              sum->axes[axis] = 0;
-        }
-        return sum;
-      })
-      .Case([&](tile::PermuteOp permute) {
-        Found sum = operand(0);
-        if (sum) {
-          sum->axes.resize(permute.getOrder().size());
-          SmallVector<int64_t, 2> from = sum->axes;
-          for (auto [to, axis] : llvm::enumerate(permute.getOrder()))
-            sum->axes[to] = from[axis];
-        }
-        return sum;
-      })
+      .Case([&](arith::MulIOp) { return productOf(op->getOperand(0), op->getOperand(1)); })
+      .Case<tile::SplatOp, tile::ExpandDimsOp, tile::BroadcastOp, tile::PermuteOp, ConvertLayoutOp>(
+          [&](Operation *) { return reshaped(op, operand(0)); })
       .Default(std::nullopt);
 }
 
@@ -195,100 +242,29 @@ Found Walker::of(Value value) {
 
 Found weft::warp::affineAddressOf(Value value) { return Walker().of(value); }
 
-// --- meeting ---
-
-namespace {
-/// Whether `constant` and multiples of the coefficients, each by less than its size, can sum up to 0: as it is, and with
-/// any multiple but 0.
-class Zeros {
-public:
-  Zeros(ArrayRef<int64_t> coefficients, ArrayRef<int64_t> sizes) {
-    for (auto [coefficient, size] : llvm::zip_equal(coefficients, sizes))
-      if (size > 1)
-        terms.push_back({std::abs(coefficient), size - 1});
-    llvm::sort(terms, [](const Term &a, const Term &b) { return a.coefficient > b.coefficient; });
-  }
-  /// The largest sum of the terms from `at` on.
-  int64_t most(size_t at = 0) const {
-    int64_t total = 0;
-    for (const Term &term : ArrayRef(terms).drop_front(at))
-      total += term.coefficient * term.most;
-    return total;
-  }
-  Meeting find(int64_t constant) {
-    visit(0, constant, /*moved=*/false);
-    return budget == 0 || foundMoved ? Meeting::Unknown : foundStill ? Meeting::SameElement : Meeting::Nowhere;
-  }
-
-private:
-  struct Term {
-    int64_t coefficient, most;
-  };
-  void visit(size_t at, int64_t sum, bool moved) {
-    if (budget == 0 || foundMoved)
+static void collectBounds(Value mask, SmallVectorImpl<IndexBound> &bounds, function_ref<Found(Found)> shaped) {
+  Operation *op = mask ? mask.getDefiningOp() : nullptr;
+  if (!op)
+    return;
+  if (isa<arith::AndIOp>(op)) {
+    collectBounds(op->getOperand(0), bounds, shaped);
+    collectBounds(op->getOperand(1), bounds, shaped);
+  } else if (auto compare = dyn_cast<arith::CmpIOp>(op)) {
+    using Is = arith::CmpIPredicate;
+    bool isLess = compare.getPredicate() == Is::slt;
+    if (!isLess && compare.getPredicate() != Is::sgt)
       return;
-    --budget;
-    if (at == terms.size()) {
-      (moved ? foundMoved : foundStill) |= sum == 0;
-      return;
-    }
-    auto [coefficient, most] = terms[at];
-    int64_t rest = this->most(at + 1);
-    if (coefficient == 0) { // elements that share an address
-      foundMoved |= std::abs(sum) <= rest;
-      return;
-    }
-    // |sum + coefficient · x| <= rest
-    int64_t low = std::max(-most, llvm::divideCeilSigned(-rest - sum, coefficient)),
-            high = std::min(most, llvm::divideFloorSigned(rest - sum, coefficient));
-    for (int64_t x = low; x <= high && budget > 0 && !foundMoved; ++x)
-      visit(at + 1, sum + coefficient * x, moved || x != 0);
+    Value end = fixedScalar(isLess ? compare.getRhs() : compare.getLhs());
+    Found index = end ? shaped(affineAddressOf(isLess ? compare.getLhs() : compare.getRhs())) : std::nullopt;
+    if (index && index->strided.empty())
+      bounds.push_back({*index, end});
+  } else if (isa<tile::SplatOp, tile::ExpandDimsOp, tile::BroadcastOp, tile::PermuteOp, ConvertLayoutOp>(op)) {
+    collectBounds(op->getOperand(0), bounds, [&](Found index) { return shaped(reshaped(op, std::move(index))); });
   }
-
-  SmallVector<Term, 4> terms;
-  unsigned budget = 256;
-  bool foundStill = false, foundMoved = false;
-};
-} // namespace
-
-static bool isOutsideOfLoops(Value value) { return isa<func::FuncOp>(value.getParentBlock()->getParentOp()); }
-
-static SmallVector<int64_t> sizesOf(Value pointer, size_t rank) {
-  auto type = dyn_cast<RankedTensorType>(pointer.getType());
-  return type ? SmallVector<int64_t>(type.getShape()) : SmallVector<int64_t>(rank, 1);
 }
 
-/// Where one access meets another of the same tensor type, whose addresses have the same coefficients.
-static Meeting meetingOfAlike(const AffineAddress &x, const AffineAddress &y, ArrayRef<int64_t> sizes,
-                              bool sameIteration) {
-  int64_t constant = y.constant - x.constant, stride = 0;
-  Zeros zeros(x.axes, sizes);
-  if (sameIteration)
-    return zeros.find(constant);
-  for (auto &[loop, coefficient] : x.iterations)
-    stride = std::gcd(stride, coefficient);
-  // What loops add is a multiple of the stride, so that it is nothing where all else is less.
-  if (stride == 0 || std::abs(constant) + zeros.most() < stride)
-    return zeros.find(constant);
-  return Meeting::Unknown;
-}
-
-Meeting weft::warp::meetingOf(Value earlier, Value later, bool sameIteration) {
-  if (tile::pointeeTypeOf(earlier.getType()) != tile::pointeeTypeOf(later.getType()) ||
-      isa<RankedTensorType>(earlier.getType()) != isa<RankedTensorType>(later.getType()))
-    return Meeting::Unknown;
-  Found x = affineAddressOf(earlier), y = affineAddressOf(later);
-  Found difference = sumOf(y, x, -1);
-  if (!difference || !difference->symbols.empty() || !difference->iterations.empty())
-    return Meeting::Unknown;
-  if (!sameIteration && !llvm::all_of(x->symbols, [](const auto &term) { return isOutsideOfLoops(term.first); }))
-    return Meeting::Unknown;
-  size_t rank = std::max(x->axes.size(), y->axes.size());
-  SmallVector<int64_t> sizes = sizesOf(earlier, rank), others = sizesOf(later, rank);
-  rank = std::max(sizes.size(), rank);
-  x->axes.resize(rank);
-  y->axes.resize(rank);
-  if (sizes == others && x->axes == y->axes)
-    return meetingOfAlike(*x, *y, sizes, sameIteration);
-  return Meeting::Unknown;
+SmallVector<IndexBound, 2> weft::warp::boundsOf(Value mask) {
+  SmallVector<IndexBound, 2> bounds;
+  collectBounds(mask, bounds, [](Found index) { return index; });
+  return bounds;
 }

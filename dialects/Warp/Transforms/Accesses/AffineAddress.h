@@ -9,26 +9,35 @@
 
 namespace weft::warp {
 
-/// A scalar or tensor of pointers or integers: symbols, coordinates and counts of iterations, each times a constant.
-/// Pointers count in elements. Index arithmetic is taken not to wrap, as by the pointer analysis.
-struct AffineAddress {
+/// Symbols, coordinates and counts of iterations, each times a constant.
+struct AffineSum {
   using Terms = llvm::SmallMapVector<mlir::Value, int64_t, 4>;
 
   Terms symbols;    // scalars, the same in every thread
   Terms iterations; // of a loop, by its induction variable: 0, 1, ...
   llvm::SmallVector<int64_t, 2> axes;
   int64_t constant = 0;
+
+  /// Whether it is the same for all elements and in all iterations.
+  bool isFixed() const;
+};
+
+/// A scalar or tensor of pointers or integers as such a sum, and of such sums times strides that are no constants: a
+/// matrix's rows times its width. Pointers count in elements. Index arithmetic is taken not to wrap, as by the pointer
+/// analysis.
+struct AffineAddress : AffineSum {
+  /// By the stride, a scalar from outside of loops.
+  llvm::SmallMapVector<mlir::Value, AffineSum, 1> strided;
 };
 
 /// `value` as such a sum; none for what is not one.
 std::optional<AffineAddress> affineAddressOf(mlir::Value value);
 
-/// Where two accesses to one array touch an address: nowhere, only where both are of the same element of their tensors
-/// and so by one thread if their layouts are equal, or who knows.
-enum class Meeting : uint8_t { Nowhere, SameElement, Unknown };
-
-/// Where accesses by two tensors of pointers, or two scalars, meet. `sameIteration`: no back edge of a loop lies
-/// between them; else any iterations of the loops around them may be the two's.
-Meeting meetingOf(mlir::Value earlier, mlir::Value later, bool sameIteration);
+/// What an index is less than where a mask is true: a scalar from outside of loops.
+struct IndexBound {
+  AffineSum index;
+  mlir::Value end;
+};
+llvm::SmallVector<IndexBound, 2> boundsOf(mlir::Value mask);
 
 } // namespace weft::warp

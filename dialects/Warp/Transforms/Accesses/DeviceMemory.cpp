@@ -2,7 +2,7 @@
 // See DeviceMemory.h.
 #include "dialects/Warp/Transforms/Accesses/DeviceMemory.h"
 #include "dialects/Warp/IR/WarpOps.h"
-#include "dialects/Warp/Transforms/Accesses/AffineAddress.h"
+#include "dialects/Warp/Transforms/Accesses/Meeting.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -54,16 +54,16 @@ BlockArgument weft::warp::argumentBehind(Value pointer) {
 }
 
 std::optional<DeviceAccess> weft::warp::deviceAccessOf(Operation *op, unsigned warps) {
-  auto access = [&](Value pointer, bool reads, bool writes) {
-    return DeviceAccess{op, pointer, argumentBehind(pointer), reads, writes};
+  auto access = [&](Value pointer, bool reads, bool writes, Value mask = {}) {
+    return DeviceAccess{op, pointer, mask, argumentBehind(pointer), reads, writes};
   };
   return TypeSwitch<Operation *, std::optional<DeviceAccess>>(op)
       .Case([&](tile::LoadOp load) {
-        DeviceAccess made = access(load.getPtr(), true, false);
+        DeviceAccess made = access(load.getPtr(), true, false, load.getMask());
         made.isMadeByAll = !load.getIsVolatile() && repeatedThreadBits(load.getPtr().getType(), warps) != 0;
         return made;
       })
-      .Case([&](tile::StoreOp store) { return access(store.getPtr(), false, true); })
+      .Case([&](tile::StoreOp store) { return access(store.getPtr(), false, true, store.getMask()); })
       .Case<tile::AtomicRMWOp, tile::AtomicCASOp>([&](auto atomic) {
         DeviceAccess made = access(atomic.getPtr(), true, true);
         made.isAtomic = true;
@@ -71,7 +71,7 @@ std::optional<DeviceAccess> weft::warp::deviceAccessOf(Operation *op, unsigned w
       })
       .Case([&](BoxStoreOp store) {
         auto map = store.getMap().getDefiningOp<TensorMapOp>();
-        DeviceAccess made = map ? access(map.getBase(), false, true) : DeviceAccess{op, {}, {}, false, true};
+        DeviceAccess made = map ? access(map.getBase(), false, true) : DeviceAccess{op, {}, {}, {}, false, true};
         made.isAsync = true;
         return made;
       })
@@ -152,7 +152,7 @@ bool weft::warp::needsOrder(const DeviceAccess &earlier, const DeviceAccess &lat
   if ((!earlier.writes && !later.writes) || isSameThread(earlier, later, sameIteration) || commute(earlier, later))
     return false;
   if (mayShareBase(earlier, later)) {
-    Meeting meeting = meetingOf(earlier.pointer, later.pointer, sameIteration);
+    Meeting meeting = meetingOf({earlier.pointer, earlier.mask}, {later.pointer, later.mask}, sameIteration);
     return meeting == Meeting::Unknown || (meeting == Meeting::SameElement && !byOneThread(earlier, later));
   }
   return earlier.isMadeByAll && later.writes && !later.isAtomic &&

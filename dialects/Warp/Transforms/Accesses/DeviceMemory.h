@@ -16,6 +16,7 @@ mlir::BlockArgument argumentBehind(mlir::Value pointer);
 struct DeviceAccess {
   mlir::Operation *op;
   mlir::Value pointer;      // null of a box whose map is not known
+  mlir::Value mask;         // null: none
   mlir::BlockArgument base; // null: any
   bool reads, writes;
   bool isAtomic = false;

@@ -151,8 +151,7 @@ static Value dividendOf(Value value) {
   return isQuotient(a, x, b) || isQuotient(b, x, a) ? x : Value();
 }
 
-/// Whether an integer is 0 or more. Arguments and what is loaded may be anything.
-static bool isNeverNegative(Value value) {
+bool isNeverNegative(Value value) {
   IntegerAttr number;
   if (matchPattern(value, m_Constant(&number)))
     return !number.getValue().isNegative();

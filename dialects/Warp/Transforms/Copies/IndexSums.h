@@ -56,6 +56,9 @@ public:
   llvm::SmallVector<std::pair<Factors, int64_t>, 2> terms;
 };
 
+/// Whether an integer is 0 or more, as far as what computes it shows. Arguments and what is loaded may be anything.
+bool isNeverNegative(mlir::Value value);
+
 /// Whether a value is an argument of the kernel.
 bool isArgumentOfKernel(mlir::Value value);
 

@@ -29,8 +29,8 @@
 #include "dialects/Tile/IR/TileProgramOps.h"
 #include "dialects/Warp/IR/WarpOps.h"
 #include "dialects/Warp/Layout/MatrixAccess.h"
-#include "dialects/Warp/Transforms/Accesses/AffineAddress.h"
 #include "dialects/Warp/Transforms/Accesses/DeviceMemory.h"
+#include "dialects/Warp/Transforms/Accesses/Meeting.h"
 #include "dialects/Warp/Transforms/Copies/BoxRing.h"
 #include "dialects/Warp/Transforms/Copies/Boxes.h"
 #include "dialects/Warp/Transforms/Passes.h"
@@ -86,7 +86,7 @@ static std::optional<DeviceAccess> accessOf(Operation *op) {
     return deviceAccessOf(op, /*warps=*/1);
   auto map = copy.getMap().getDefiningOp<TensorMapOp>();
   Value base = map ? Value(map.getBase()) : Value();
-  return DeviceAccess{op, base, base ? argumentBehind(base) : BlockArgument(), /*reads=*/true, /*writes=*/false};
+  return DeviceAccess{op, base, {}, base ? argumentBehind(base) : BlockArgument(), /*reads=*/true, /*writes=*/false};
 }
 
 /// Whether an access may meet a result's, so that their order matters.
@@ -97,7 +97,8 @@ static bool mayMeet(const DeviceAccess &own, const DeviceAccess &other) {
   if (atomic && another && atomic.getKind() == another.getKind() && another.use_empty())
     return false; // in either order
   bool known = own.pointer && other.pointer;
-  return !known || meetingOf(own.pointer, other.pointer, /*sameIteration=*/false) != Meeting::Nowhere;
+  return !known ||
+         meetingOf({own.pointer, own.mask}, {other.pointer, other.mask}, /*sameIteration=*/false) != Meeting::Nowhere;
 }
 
 /// Why boxes that the kernel's threads do not write would not be where the program says; empty where they would.

@@ -1,0 +1,312 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// See Meeting.h. Two addresses differ by a constant, by differences of coordinates, each in (-size, size), by multiples of
+// what loops move pointers by, and by multiples of strides that are no constants:
+//
+//   %p = x + 1024·i + at[0..1024)                  difference of two iterations: 1024·k + (a' - a), k > 0: never 0
+//   %p = x + 64·row + at[0..32), %q = %p + 32      difference: 32 + 64·(r' - r) + (a' - a): never 0
+//   %p = x + w·row + at[0..32), at < w             difference: w·(r' - r) + (a' - a), |a' - a| < w: 0 for r' = r alone
+//
+// Under a mask that says of a column that it is less than the stride of rows, two numbers are 0 if the address is: the rows'
+// difference and the columns'.
+#include "dialects/Warp/Transforms/Accesses/Meeting.h"
+
+#include "dialects/Tile/IR/TileOps.h"
+#include "dialects/Warp/Transforms/Accesses/AffineAddress.h"
+#include "dialects/Warp/Transforms/Copies/IndexSums.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include <numeric>
+
+using namespace mlir;
+using namespace weft;
+using namespace weft::warp;
+
+namespace {
+/// Something that two accesses may differ in: a coordinate, or how often a loop has run. It counts in each of several sums
+/// by a coefficient.
+struct Difference {
+  SmallVector<int64_t, 2> coefficients;
+  std::optional<int64_t> most; // unknown: any number
+  bool isOfElement;
+};
+
+/// Sums of differences, each of which is 0 where two accesses touch the same address.
+struct Equations {
+  SmallVector<int64_t, 2> constants;
+  SmallVector<Difference> differences;
+
+  size_t size() const { return constants.size(); }
+  /// The most that known differences from `first` on add to a sum.
+  int64_t most(size_t sum, size_t first = 0) const {
+    int64_t total = 0;
+    for (const Difference &each : ArrayRef(differences).drop_front(first))
+      total += std::abs(each.coefficients[sum]) * each.most.value_or(0);
+    return total;
+  }
+};
+
+/// Where all sums are 0, by trial, of known differences: with the same coordinates, and with others.
+class Zeros {
+public:
+  explicit Zeros(const Equations &equations) : equations(equations) {}
+  Meeting find() {
+    visit(0, equations.constants, /*moved=*/false);
+    return budget == 0 || foundMoved ? Meeting::Unknown : foundStill ? Meeting::SameElement : Meeting::Nowhere;
+  }
+
+private:
+  void visit(size_t at, ArrayRef<int64_t> sums, bool moved) {
+    if (budget == 0 || foundMoved)
+      return;
+    --budget;
+    if (at == equations.differences.size()) {
+      (moved ? foundMoved : foundStill) |= llvm::all_of(sums, [](int64_t sum) { return sum == 0; });
+      return;
+    }
+    const Difference &each = equations.differences[at];
+    int64_t low = -*each.most, high = *each.most;
+    for (auto [i, sum] : llvm::enumerate(sums)) { // |sum + coefficient · x| <= rest
+      int64_t coefficient = each.coefficients[i], rest = equations.most(i, at + 1);
+      if (coefficient == 0 && std::abs(sum) > rest)
+        return;
+      if (coefficient == 0)
+        continue;
+      int64_t bounds[] = {-rest - sum, rest - sum};
+      if (coefficient < 0)
+        std::swap(bounds[0], bounds[1]);
+      low = std::max(low, llvm::divideCeilSigned(bounds[0], coefficient));
+      high = std::min(high, llvm::divideFloorSigned(bounds[1], coefficient));
+    }
+    for (int64_t x = low; x <= high && budget > 0 && !foundMoved; ++x) {
+      SmallVector<int64_t, 2> next(sums);
+      for (auto [sum, coefficient] : llvm::zip_equal(next, each.coefficients))
+        sum += coefficient * x;
+      visit(at + 1, next, moved || (each.isOfElement && x != 0));
+    }
+  }
+
+  const Equations &equations;
+  unsigned budget = 256;
+  bool foundStill = false, foundMoved = false;
+};
+} // namespace
+
+/// Takes unknown differences out: what they add to a sum is a multiple of something, so that it is nothing where all else is
+/// less, and then the only one among them is 0 itself. Sums that they may make anything of go.
+static Equations settled(Equations equations, ArrayRef<int64_t> multiples) {
+  llvm::SmallBitVector isSettled(equations.size());
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (size_t i = 0; i < equations.size(); ++i) {
+      int64_t stride = multiples[i];
+      SmallVector<Difference *, 2> unknown;
+      for (Difference &each : equations.differences)
+        if (!each.most && each.coefficients[i] != 0) {
+          stride = std::gcd(stride, each.coefficients[i]);
+          unknown.push_back(&each);
+        }
+      isSettled[i] = stride == 0 || std::abs(equations.constants[i]) + equations.most(i) < stride;
+      if (isSettled[i] && unknown.size() == 1 && multiples[i] == 0) {
+        unknown.front()->most = 0;
+        changed = true;
+      }
+    }
+  }
+  Equations left;
+  for (unsigned i : isSettled.set_bits())
+    left.constants.push_back(equations.constants[i]);
+  for (const Difference &each : equations.differences) {
+    SmallVector<int64_t, 2> coefficients;
+    for (unsigned i : isSettled.set_bits())
+      coefficients.push_back(each.most ? each.coefficients[i] : 0);
+    left.differences.push_back({coefficients, each.most.value_or(0), each.isOfElement});
+  }
+  return left;
+}
+
+static bool isOutsideOfLoops(Value value) { return isa<func::FuncOp>(value.getParentBlock()->getParentOp()); }
+
+static bool isOfOutside(const AffineSum &sum) {
+  return llvm::all_of(sum.symbols, [](const auto &term) { return isOutsideOfLoops(term.first); });
+}
+
+static std::optional<int64_t> tripsOf(Value inductionVariable) {
+  auto loop = dyn_cast<scf::ForOp>(cast<BlockArgument>(inductionVariable).getOwner()->getParentOp());
+  std::optional<APInt> trips = loop ? loop.getStaticTripCount() : std::nullopt;
+  return trips && trips->getActiveBits() < 31 ? std::optional<int64_t>(trips->getZExtValue()) : std::nullopt;
+}
+
+static SmallVector<int64_t> sizesOf(Value pointer, size_t rank) {
+  auto type = dyn_cast<RankedTensorType>(pointer.getType());
+  return type ? SmallVector<int64_t>(type.getShape()) : SmallVector<int64_t>(rank, 1);
+}
+
+template <typename Terms> static bool isSame(const Terms &a, const Terms &b) {
+  return a.size() == b.size() && llvm::all_of(a, [&](const auto &term) {
+           auto found = b.find(term.first);
+           return found != b.end() && found->second == term.second;
+         });
+}
+
+/// Whether two sums differ by a constant for the same element in the same iteration.
+static bool isAlike(const AffineSum &x, const AffineSum &y, size_t rank) {
+  auto coefficient = [](const AffineSum &sum, size_t axis) { return axis < sum.axes.size() ? sum.axes[axis] : 0; };
+  for (size_t axis = 0; axis < rank; ++axis)
+    if (coefficient(x, axis) != coefficient(y, axis))
+      return false;
+  return isSame(x.symbols, y.symbols) && isSame(x.iterations, y.iterations);
+}
+
+/// What is 0, for accesses whose sums are alike.
+static Equations equationsOf(ArrayRef<std::pair<const AffineSum *, const AffineSum *>> sums, ArrayRef<int64_t> sizes,
+                             bool sameIteration) {
+  Equations equations;
+  auto add = [&](auto coefficientOf, std::optional<int64_t> most, bool isOfElement) {
+    if (most == 0)
+      return;
+    SmallVector<int64_t, 2> coefficients;
+    for (auto [x, y] : sums)
+      coefficients.push_back(coefficientOf(*x));
+    equations.differences.push_back({coefficients, most, isOfElement});
+  };
+  llvm::SmallSetVector<Value, 4> loops;
+  for (auto [x, y] : sums) {
+    equations.constants.push_back(y->constant - x->constant);
+    for (auto &[loop, coefficient] : x->iterations)
+      loops.insert(loop);
+  }
+  for (auto [axis, size] : llvm::enumerate(sizes))
+    add([axis = axis](const AffineSum &sum) { return axis < sum.axes.size() ? sum.axes[axis] : 0; }, size - 1, true);
+  if (!sameIteration)
+    for (Value loop : loops) {
+      std::optional<int64_t> trips = tripsOf(loop);
+      add([&](const AffineSum &sum) { return sum.iterations.lookup(loop); },
+          trips ? std::optional(std::max<int64_t>(*trips - 1, 0)) : std::nullopt, false);
+    }
+  llvm::sort(equations.differences, [](const Difference &a, const Difference &b) { // large ones leave few choices
+    auto largest = [](const Difference &each) {
+      int64_t found = 0;
+      for (int64_t coefficient : each.coefficients)
+        found = std::max(found, std::abs(coefficient));
+      return found;
+    };
+    return largest(a) > largest(b);
+  });
+  return equations;
+}
+
+/// What a stride is a multiple of.
+static int64_t divisorOf(Value stride) {
+  std::optional<AffineAddress> sum = affineAddressOf(stride);
+  if (!sum || !sum->strided.empty() || !sum->isFixed())
+    return 1;
+  int64_t divisor = std::abs(sum->constant);
+  for (auto &[symbol, coefficient] : sum->symbols)
+    divisor = std::gcd(divisor, coefficient);
+  return divisor;
+}
+
+static int64_t divisorOfStrides(const AffineAddress &x, const AffineAddress &y) {
+  int64_t divisor = 0;
+  for (const AffineAddress *sum : {&x, &y})
+    for (auto &[stride, counted] : sum->strided)
+      divisor = std::gcd(divisor, divisorOf(stride));
+  return divisor;
+}
+
+/// The part of an address that is not counted in a stride, but for what is the same in all elements and iterations, where a
+/// mask says that it is less than the stride, and it is no less than 0.
+static std::optional<AffineSum> columnOf(const AffineAddress &address, Value stride, Value mask, size_t rank) {
+  for (const IndexBound &bound : boundsOf(mask)) {
+    const AffineSum &column = bound.index;
+    auto isIndex = [](const auto &terms) {
+      return llvm::all_of(terms, [](const auto &term) { return term.second >= 0 && isNeverNegative(term.first); });
+    };
+    bool isSameSlope = isSame(column.iterations, address.iterations);
+    for (size_t axis = 0; axis < rank; ++axis)
+      isSameSlope &=
+          (axis < column.axes.size() ? column.axes[axis] : 0) == (axis < address.axes.size() ? address.axes[axis] : 0);
+    bool isNeverLess = column.constant >= 0 && isIndex(column.symbols) &&
+                       llvm::all_of(column.axes, [](int64_t x) { return x >= 0; }) &&
+                       llvm::all_of(column.iterations, [](const auto &term) { return term.second >= 0; });
+    if (bound.end == stride && isSameSlope && isNeverLess)
+      return column;
+  }
+  return std::nullopt;
+}
+
+/// Whether two accesses, whose parts that are not counted in a stride are alike, have them less than the stride apart.
+static bool areInColumns(const AffineAddress &x, const AffineAddress &y, Value stride, const Pointers &earlier,
+                         const Pointers &later, size_t rank) {
+  std::optional<AffineSum> a = columnOf(x, stride, earlier.mask, rank), b = columnOf(y, stride, later.mask, rank);
+  return a && b && isOfOutside(*a) && isSame(a->symbols, b->symbols) &&
+         b->constant - a->constant == y.constant - x.constant;
+}
+
+/// Where one access meets another of the same tensor type, whose sums are alike.
+static Meeting meetingOfAlike(const AffineAddress &x, const AffineAddress &y, const Pointers &earlier,
+                              const Pointers &later, bool sameIteration) {
+  SmallVector<int64_t> sizes = sizesOf(earlier.pointer, x.axes.size());
+  SmallVector<std::pair<const AffineSum *, const AffineSum *>, 2> sums = {{&x, &y}};
+  SmallVector<int64_t, 2> multiples = {divisorOfStrides(x, y)};
+  if (x.strided.size() == 1 && y.strided.size() == 1) {
+    auto &[stride, rows] = *x.strided.begin();
+    auto &[another, others] = *y.strided.begin();
+    if (stride == another && isAlike(rows, others, sizes.size()) && (sameIteration || isOfOutside(rows)) &&
+        areInColumns(x, y, stride, earlier, later, sizes.size())) {
+      sums.push_back({&rows, &others});
+      multiples = {0, 0};
+    }
+  }
+  Equations left = settled(equationsOf(sums, sizes, sameIteration), multiples);
+  return left.size() == 0 ? Meeting::Unknown : Zeros(left).find();
+}
+
+/// Whether two accesses never meet, of whatever elements they are: no multiple of what strides and loops are multiples of
+/// lies between the least and the greatest difference.
+static bool isApart(const AffineAddress &x, const AffineAddress &y, const Pointers &earlier, const Pointers &later,
+                    bool sameIteration) {
+  int64_t least = y.constant - x.constant, greatest = least, multiple = divisorOfStrides(x, y);
+  auto add = [&](int64_t low, int64_t high) {
+    least += std::min<int64_t>(low, 0);
+    greatest += std::max<int64_t>(high, 0);
+  };
+  auto addAxes = [&](const AffineSum &sum, ArrayRef<int64_t> sizes, int64_t sign) {
+    for (auto [axis, coefficient] : llvm::enumerate(sum.axes)) {
+      int64_t end = sign * coefficient * ((axis < sizes.size() ? sizes[axis] : 1) - 1);
+      add(end, end);
+    }
+  };
+  addAxes(x, sizesOf(earlier.pointer, x.axes.size()), -1);
+  addAxes(y, sizesOf(later.pointer, y.axes.size()), 1);
+  if (!isSame(x.iterations, y.iterations))
+    return false;
+  if (!sameIteration)
+    for (auto &[loop, coefficient] : x.iterations) {
+      std::optional<int64_t> trips = tripsOf(loop);
+      int64_t end = std::abs(coefficient) * (trips ? std::max<int64_t>(*trips - 1, 0) : 0);
+      trips ? add(-end, end) : void(multiple = std::gcd(multiple, coefficient));
+    }
+  if (multiple == 0)
+    return least > 0 || greatest < 0;
+  return llvm::divideFloorSigned(greatest, multiple) < llvm::divideCeilSigned(least, multiple);
+}
+
+Meeting weft::warp::meetingOf(const Pointers &earlier, const Pointers &later, bool sameIteration) {
+  Type type = earlier.pointer.getType(), other = later.pointer.getType();
+  if (tile::pointeeTypeOf(type) != tile::pointeeTypeOf(other) ||
+      isa<RankedTensorType>(type) != isa<RankedTensorType>(other))
+    return Meeting::Unknown;
+  std::optional<AffineAddress> x = affineAddressOf(earlier.pointer), y = affineAddressOf(later.pointer);
+  if (!x || !y || !isSame(x->symbols, y->symbols) || (!sameIteration && !isOfOutside(*x)))
+    return Meeting::Unknown;
+  size_t rank = std::max(x->axes.size(), y->axes.size());
+  SmallVector<int64_t> sizes = sizesOf(earlier.pointer, rank);
+  x->axes.resize(std::max(sizes.size(), rank));
+  y->axes.resize(std::max(sizes.size(), rank));
+  if (isApart(*x, *y, earlier, later, sameIteration))
+    return Meeting::Nowhere;
+  if (sizes == sizesOf(later.pointer, rank) && isAlike(*x, *y, x->axes.size()))
+    return meetingOfAlike(*x, *y, earlier, later, sameIteration);
+  return Meeting::Unknown;
+}
