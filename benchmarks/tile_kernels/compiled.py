@@ -127,7 +127,10 @@ def by_weft(wanted: Request) -> Made:
     }
     started = time.process_time()
     made = build(
-        _kernel(wanted), Signature(arguments, _constants(wanted)), Options(wanted.warps, wanted.stages), TARGET
+        _kernel(wanted),
+        Signature(arguments, _constants(wanted), apart=True),
+        Options(wanted.warps, wanted.stages),
+        TARGET,
     )
     return Made(made.ptx, made.name, made.shared_bytes, wanted.warps, time.process_time() - started)
 

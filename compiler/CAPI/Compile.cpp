@@ -16,6 +16,7 @@
 #include "dialects/Tile/IR/Schedule.h"
 #include "dialects/Tile/IR/TileDialect.h"
 #include "dialects/Warp/IR/WarpDialect.h"
+#include "dialects/Warp/Transforms/Accesses/DeviceMemory.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
@@ -159,12 +160,18 @@ llvm::json::Object describeKernel(func::FuncOp kernel) {
                             {"arguments", std::move(arguments)}};
 }
 
-/// Fills in what is known after pipelining: stages, which may be fewer than were asked for.
-void addStages(ModuleOp module, llvm::json::Array &kernels) {
+/// Fills in what is known after pipelining: stages, which may be fewer than were asked for, and the pairs of arguments that
+/// must be different arrays.
+void addPipelinedFacts(ModuleOp module, llvm::json::Array &kernels) {
   for (llvm::json::Value &kernel : kernels) {
     auto function = module.lookupSymbol<func::FuncOp>(*kernel.getAsObject()->getString("entry"));
     if (auto schedule = function->getAttrOfType<tile::ScheduleAttr>(tile::scheduleAttrName))
       (*kernel.getAsObject())["num_stages"] = schedule.getStages();
+    llvm::json::Array pairs;
+    if (auto relied = function->getAttrOfType<DenseI32ArrayAttr>(warp::reliedApartAttrName))
+      for (int64_t i = 0; i + 1 < relied.size(); i += 2)
+        pairs.push_back(llvm::json::Array{relied[i], relied[i + 1]});
+    (*kernel.getAsObject())["apart"] = std::move(pairs);
   }
 }
 
@@ -269,7 +276,7 @@ Outcome<EmittedPTX> compile(ModuleOp module, const Options &options, Record &rec
   Failure failed{WEFTC_UNSUPPORTED, "the kernel cannot be lowered to target '" + options.target + "'"};
   if (!run({stages.begin(), stages.end() - 1}, module, options, record))
     return failed;
-  addStages(module, record.kernels);
+  addPipelinedFacts(module, record.kernels);
   if (!run({stages.back()}, module, options, record))
     return failed;
   addLoweredFacts(module, record.kernels);

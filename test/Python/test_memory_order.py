@@ -11,9 +11,12 @@ import subprocess
 
 import numpy as np
 import pytest
+import torch
 import weft
 import weft.language as wl
 from kernel_support import instructions, ptx_of, simulate
+from weft.compiler import launches
+from weft.runtime.extents import extent, share_memory
 
 ORDERS = ("relaxed", "acquire", "release", "acq_rel")
 SCOPES = ("cta", "gpu", "sys")
@@ -334,6 +337,82 @@ def test_accesses_in_place_are_in_order(kernel, n, warps, seed):
         )
         assert not report.findings, report.findings[0]
         assert np.array_equal(x, expected)
+
+
+@weft.jit
+def less_the_first(x, y, N: wl.constexpr):
+    at = wl.arange(0, N)
+    first = wl.load(x)
+    wl.store(y + at, wl.load(x + at) - first)
+
+
+#: where the result goes, as a view of the memory that the argument has the first 256 elements of
+PLACES = {"elsewhere": slice(512, 768), "in place": slice(0, 256), "shifted": slice(1, 257), "behind": slice(256, 512)}
+
+
+@pytest.mark.parametrize("of", ["numpy", "torch"])
+@pytest.mark.parametrize("place", PLACES)
+def test_arrays_that_share_memory_are_told_from_others(place, of, seed, monkeypatch):
+    """Threads wait for one another before they overwrite what all read, where arguments share it."""
+    monkeypatch.setenv("WEFT_CACHE", "0")
+    memory = np.random.default_rng(seed).integers(-9, 9, 768).astype(np.float32)
+    x, y = memory[:256], memory[PLACES[place]]
+    expected = x - x[0]
+    if of == "torch":
+        x, y = torch.from_numpy(x), torch.from_numpy(y)
+    shares = place in ("in place", "shifted")
+    kernel = less_the_first[(1,)](x, y, 256)
+    assert kernel.apart == (() if shares else ((0, 1),))
+    assert kernel.ptx.count("bar.sync") == shares
+    np.testing.assert_array_equal(np.asarray(y), expected)
+    assert less_the_first.warmup(x, y, 256).ptx == kernel.ptx
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_compiled_kernel_sees_what_its_arrays_share(place, seed):
+    """Launched as it is, and by way of its function; under every interleaving that is tried."""
+    made = less_the_first.compile("x:*fp32, y:*fp32, N=256")
+    assert made.apart == ((0, 1),)
+    shares = place in ("in place", "shifted")
+    taken = []
+    with launches.taken(taken.append):
+        for _ in range(2):
+            memory = np.random.default_rng(seed).integers(-9, 9, 768).astype(np.float32)
+            x, y = memory[:256], memory[PLACES[place]]
+            made.run(1, 1, 1, None, None, None, None, None, None, x, y)
+            made[(1,)](x, y)
+    assert all(launch.kernel.ptx.count("bar.sync") == shares for launch in taken)
+    for interleaving in range(4):
+        memory = np.random.default_rng(seed).integers(-9, 9, 768).astype(np.float32)
+        x, y = memory[:256], memory[PLACES[place]]
+        expected = x - x[0]
+        ptx = taken[0].kernel.ptx
+        report = weft.simulator.launch(ptx, made.name, 1, 128, [x, y], shared=made.shared_bytes, seed=interleaving)
+        assert report.findings == []
+        np.testing.assert_array_equal(y, expected)
+
+
+def test_a_library_takes_nothing_for_granted(tmp_path):
+    """Its launches have no compiler for another kernel."""
+    weft.compile(less_the_first, target="sm_80", signature="x:*fp32, y:*fp32, N=256", out=tmp_path / "library")
+    assert next((tmp_path / "library").glob("*.ptx")).read_text().count("bar.sync") == 1
+
+
+@pytest.mark.parametrize("kind", ["numpy", "torch"])
+def test_extents(kind):
+    memory = np.arange(60, dtype=np.int16).reshape(3, 4, 5)
+    of = torch.from_numpy if kind == "torch" else np.asarray
+    start = memory.ctypes.data
+    assert extent(of(memory)) == (start, start + 120)
+    assert extent(of(memory)[1:, ::2, 3]) == (start + 46, start + 2 * (20 + 3 + 20 + 10 + 1))
+    empty = extent(of(memory)[2:2])
+    assert empty[0] == empty[1]
+    if kind == "numpy":
+        assert extent(memory[::-1, 0, 1]) == (start + 2, start + 2 + 80 + 2)
+    assert extent(start) is None
+    assert share_memory([of(memory)[0], of(memory)[1]], [(0, 1)]) is False
+    assert share_memory([of(memory)[:2], of(memory)[1]], [(0, 1)]) is True
+    assert share_memory([of(memory), start], [(0, 1)]) is True
 
 
 def test_accesses_of_a_thread_of_its_own_cost_nothing():

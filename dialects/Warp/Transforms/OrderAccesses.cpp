@@ -68,9 +68,13 @@ using Plan = llvm::MapVector<Operation *, Planned>;
 /// Walks one kernel, and plans.
 class Orderer {
 public:
-  Orderer(unsigned warps, bool ordersAccesses) : warps(warps), ordersAccesses(ordersAccesses) {}
+  explicit Orderer(func::FuncOp kernel)
+      : warps(tile::scheduleOf(kernel).warps), ordersAccesses(kernel->hasAttr(tile::ordersAccessesAttrName)),
+        arraysApart(kernel->hasAttr(arraysApartAttrName)) {}
   void walk(Region &region, State &state);
   void insert();
+  /// Pairs of arguments that are different arrays, or a barrier would be missing.
+  ArrayRef<std::pair<unsigned, unsigned>> reliedApart() const { return relied.getArrayRef(); }
 
 private:
   void visit(Operation &op, State &state);
@@ -80,11 +84,12 @@ private:
   void iterate(scf::ForOp op, State &state);
   void orderBefore(scf::ForOp op, State &state);
   void visitWhile(scf::WhileOp op, State &state);
-  bool needsBarrier(const DeviceAccess &access, const Ordering &ordering, const State &state, Planned &planned) const;
+  bool needsBarrier(const DeviceAccess &access, const Ordering &ordering, const State &state, Planned &planned);
 
   unsigned warps;
-  bool ordersAccesses;
+  bool ordersAccesses, arraysApart;
   Plan plan;
+  llvm::SetVector<std::pair<unsigned, unsigned>> relied;
 };
 
 struct OrderAccesses : weft::warp::impl::WarpOrderAccessesBase<OrderAccesses> {
@@ -130,8 +135,7 @@ static void sayOrdered(const DeviceAccess &earlier, const DeviceAccess &later) {
                                                      : "another argument that may be the same array");
 }
 
-bool Orderer::needsBarrier(const DeviceAccess &access, const Ordering &ordering, const State &state,
-                           Planned &planned) const {
+bool Orderer::needsBarrier(const DeviceAccess &access, const Ordering &ordering, const State &state, Planned &planned) {
   if (ordering.releases && !state.pending.empty())
     return true;
   // A volatile load that follows another is ordered with what comes after both.
@@ -140,10 +144,15 @@ bool Orderer::needsBarrier(const DeviceAccess &access, const Ordering &ordering,
   if (ordersAccesses)
     return false;
   auto found = llvm::find_if(state.pending, [&](const auto &earlier) {
-    return needsOrder(earlier.second, access, /*sameIteration=*/!earlier.first.second);
+    return needsOrder(earlier.second, access, /*sameIteration=*/!earlier.first.second) ||
+           (!arraysApart && needsOrderInPlace(earlier.second, access));
   });
-  if (found == state.pending.end())
+  if (found == state.pending.end()) {
+    for (auto &[key, earlier] : state.pending)
+      if (needsOrderInPlace(earlier, access))
+        relied.insert(std::minmax(earlier.base.getArgNumber(), access.base.getArgNumber()));
     return false;
+  }
   planned.why.emplace(found->second, access);
   return true;
 }
@@ -291,7 +300,12 @@ void Orderer::insert() {
 void OrderAccesses::runOnOperation() {
   func::FuncOp kernel = getOperation();
   State state;
-  Orderer orderer(tile::scheduleOf(kernel).warps, kernel->hasAttr(tile::ordersAccessesAttrName));
+  Orderer orderer(kernel);
   orderer.walk(kernel.getBody(), state);
   orderer.insert();
+  SmallVector<int32_t> pairs;
+  for (auto [one, other] : orderer.reliedApart())
+    pairs.append({static_cast<int32_t>(one), static_cast<int32_t>(other)});
+  if (!pairs.empty())
+    kernel->setAttr(reliedApartAttrName, DenseI32ArrayAttr::get(&getContext(), pairs));
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ..language.types import constexpr
@@ -86,7 +87,7 @@ class ASTSource:
                 arguments[name] = Argument(type_named(str(kind)), self._multiple(names.index(name)))
             except ValueError as error:
                 raise CompilationError(f"'{name}' of '{self.name}': {error}") from None
-        return for_function(self.fn, Signature(arguments, constants), {})
+        return replace(for_function(self.fn, Signature(arguments, constants), {}), apart=True)
 
     def _multiple(self, number: int) -> int:
         """What an argument is a multiple of; other promises, such as "tt.pointer_range", change nothing."""

@@ -28,6 +28,7 @@ def launch(kernel: Kernel, grid: tuple[int, ...], args: Sequence[Any]) -> None:
     if 0 in grid:
         return
     device = device_for(tuple(values))
+    kernel = kernel.fitting(values)
     module = kernel.module(device)
     if kernel.cooperative:
         cooperative.check(kernel, module, device, grid)

@@ -13,6 +13,7 @@ import types
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any
 
+from ..language.types import dtype
 from ..recent import Recent
 from ..runtime import exchange
 from ..runtime.addressed import is_bare
@@ -156,6 +157,7 @@ class JITFunction(Launchable):
         Raises CompilationError at the kernel's own line.
         """
         wanted = for_function(self, parse(signature) if signature else None, constants or {})
+        wanted = dataclasses.replace(wanted, apart=True)  # launches of the kernel see to it
         return self.compile_for(wanted, target or default_target(), num_warps, num_stages, debug, enable_fp_fusion)
 
     def compile_for(
@@ -176,7 +178,12 @@ class JITFunction(Launchable):
         """Compile as a call with these arguments would, without a launch. A dtype stands for an aligned array of it."""
         options = self._pop_options(kwargs)
         values = self._values(args, kwargs)
-        return self._kernel(values, options, target_of(device_for(tuple(leaves(values)))))[0]
+        kernel, runtime = self._kernel(values, options, target_of(device_for(tuple(leaves(values)))))
+        if not kernel.apart:
+            return kernel
+        _, parts = composites.spread(self.params, values)
+        passed = [parts[i] for i in runtime]
+        return kernel if any(isinstance(each, dtype) for each in passed) else kernel.fitting(passed)
 
     def _kernel(self, values: list[Any], options: tuple[Any, ...], target: str) -> tuple[Kernel, tuple[int, ...]]:
         """The kernel for these arguments, and which of them, or of their parts, it is launched with."""
@@ -224,6 +231,9 @@ class JITFunction(Launchable):
         if 0 in extent:
             return None
         kernel: Kernel = launch.kernel
+        if kernel.apart and kernel.fitting(values) is not kernel:
+            kernel = kernel.in_place
+            launch = launch._replace(kernel=kernel, module=kernel.module(device_for(values)))
         if kernel.cooperative:
             cooperative.check(kernel, launch.module, device_for(values), extent)
         if launches.are_watched():

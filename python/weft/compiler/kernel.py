@@ -15,13 +15,14 @@ import time
 import warnings
 from collections import namedtuple
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from .. import native
 from ..errors import Error
 from ..recent import Recent
 from ..runtime.addressed import simulated_module
+from ..runtime.extents import share_memory
 from ..targets import target_named
 from . import cache, direct
 from .ast_source import ASTSource, source_of
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     from .jit import JITFunction
 
 STAGES = ("tile", "warp", "pipelined", "llvm")
-_FORMAT = 3  # of a cache entry
+_FORMAT = 4  # of a cache entry
 _lowered: Recent[str, Kernel] = Recent(512)  # those of which only what the front end makes can be compared
 
 
@@ -79,6 +80,24 @@ class Kernel:
     def shared_bytes(self) -> int:
         """Dynamic shared memory a program needs."""
         return int(self.info["kernels"][0]["shared_bytes"])
+
+    @functools.cached_property
+    def apart(self) -> tuple[tuple[int, int], ...]:
+        """Pairs of run-time arguments, by number, that must be arrays that share no memory: on others this kernel's
+        threads would not wait for each other where they must. Launches see to it."""
+        return tuple((first, second) for first, second in self.info["kernels"][0].get("apart", ()))
+
+    @functools.cached_property
+    def in_place(self) -> Kernel:
+        """This kernel for arrays that may share memory. Compiled where ``apart`` asks for it."""
+        if not self.apart:
+            return self
+        made = build(self.function, replace(self.signature, apart=False), self.options, self.target)
+        return replace(made, simulated=self.simulated, cooperative=self.cooperative)
+
+    def fitting(self, arguments: Sequence[Any]) -> Kernel:
+        """This kernel, or the one for arrays that share memory where these run-time arguments do."""
+        return self.in_place if self.apart and share_memory(arguments, self.apart) else self
 
     @functools.cached_property
     def asm(self) -> Texts:
@@ -231,7 +250,8 @@ def cache_key(function: JITFunction, signature: Signature, options: Options, tar
     arguments = [
         [name, short_name(a.type), a.type.is_const(), a.divisibility] for name, a in signature.arguments.items()
     ]
-    return cache.key([_FORMAT, spelled(read), arguments, asdict(options), target, compiler_fingerprint()])
+    more = [arguments, signature.apart, asdict(options), target, compiler_fingerprint()]
+    return cache.key([_FORMAT, spelled(read), *more])
 
 
 def build(function: JITFunction, signature: Signature, options: Options, target: str) -> Kernel:
@@ -328,4 +348,4 @@ def signature_of(parameters: Sequence[Parameter], tokens: tuple[tuple[Any, ...],
             constants[parameter.name] = held(token)
         else:
             arguments[parameter.name] = Argument(type_named(token[0]), token[1])
-    return Signature(arguments, constants)
+    return Signature(arguments, constants, apart=True)

@@ -16,7 +16,7 @@ from ..targets import default_target, newest_first
 from . import cubins, promises
 from .jit import JITFunction
 from .kernel import Kernel
-from .signature import parse, short_name
+from .signature import for_function, parse, short_name
 
 
 def compile(
@@ -114,7 +114,8 @@ def _forms(
 ) -> list[Kernel]:
     """The kernel for a target. Where bulk copies need more of its arguments than is promised, before it one that counts
     on that: launches take the first whose guards hold."""
-    kernel = fn.compile(signature, constants, target, warps, stages)
+    asked = for_function(fn, parse(signature) if signature else None, constants)
+    kernel = fn.compile_for(asked, target, warps, stages)  # for arrays that may share memory
     if not promises.copies_boxes(target):
         return [kernel]
     asked = promises.all_promised(kernel.signature)

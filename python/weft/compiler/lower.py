@@ -99,6 +99,8 @@ def _function_attributes(
             f"#tile.schedule<warps = {options.num_warps}, stages = {options.num_stages}>"
         ),
     }
+    if signature.apart:
+        attributes["warp.arrays_apart"] = builder.native.unit
     if any(known != "{}" for known in per_argument):
         attributes["arg_attrs"] = builder.attribute(f"[{', '.join(per_argument)}]")
     return attributes

@@ -45,10 +45,12 @@ class Argument:
 
 @dataclass(frozen=True)
 class Signature:
-    """The run-time arguments and the constants, by name."""
+    """The run-time arguments and the constants, by name. ``apart``: the arrays are promised to share no memory; the
+    kernel says of which it makes use."""
 
     arguments: Mapping[str, Argument]
     constants: Mapping[str, Any]
+    apart: bool = False
 
 
 def type_named(text: str) -> dtype:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from weft.compiler.diagnostics import from_native
@@ -57,7 +57,7 @@ def of_kernel(
     decisions: bool = False,
 ) -> Way:
     """A @weft.jit function's way to PTX, for ``warps`` and a pipeline of ``depth`` stages. Raises CompilationError."""
-    wanted = for_function(function, parse(signature) if signature else None, {})
+    wanted = replace(for_function(function, parse(signature) if signature else None, {}), apart=True)
     module = lower(function, wanted, Options(warps, depth), target)
     return _compiled(module, function.__name__, target, stages, {"decisions": decisions})
 

@@ -151,10 +151,13 @@ static bool commute(const DeviceAccess &a, const DeviceAccess &b) {
 bool weft::warp::needsOrder(const DeviceAccess &earlier, const DeviceAccess &later, bool sameIteration) {
   if ((!earlier.writes && !later.writes) || isSameThread(earlier, later, sameIteration) || commute(earlier, later))
     return false;
-  if (mayShareBase(earlier, later)) {
-    Meeting meeting = meetingOf({earlier.pointer, earlier.mask}, {later.pointer, later.mask}, sameIteration);
-    return meeting == Meeting::Unknown || (meeting == Meeting::SameElement && !byOneThread(earlier, later));
-  }
-  return earlier.isMadeByAll && later.writes && !later.isAtomic &&
+  if (!mayShareBase(earlier, later))
+    return false;
+  Meeting meeting = meetingOf({earlier.pointer, earlier.mask}, {later.pointer, later.mask}, sameIteration);
+  return meeting == Meeting::Unknown || (meeting == Meeting::SameElement && !byOneThread(earlier, later));
+}
+
+bool weft::warp::needsOrderInPlace(const DeviceAccess &earlier, const DeviceAccess &later) {
+  return !mayShareBase(earlier, later) && earlier.isMadeByAll && later.writes && !later.isAtomic &&
          tile::pointeeTypeOf(earlier.pointer.getType()) == tile::pointeeTypeOf(later.pointer.getType());
 }

@@ -35,12 +35,18 @@ struct Ordering {
 };
 Ordering orderingOf(mlir::Operation *op, unsigned warps);
 
+/// On a kernel: its arrays are promised to share no memory.
+inline constexpr llvm::StringLiteral arraysApartAttrName = "warp.arrays_apart";
+/// On such a kernel: the pairs of arguments of which that was made use, numbers one after another.
+inline constexpr llvm::StringLiteral reliedApartAttrName = "warp.relied_apart";
+
 /// Whether `earlier` and `later`, in the order of the program, may touch one address in different threads, one of the
-/// two a write. `sameIteration`: no back edge of a loop lies between them.
-///
-/// Two arguments are taken to be one array, under two names, where that is what a program in place would look like: a
-/// value that several threads read, and a write of that type.
+/// two a write. `sameIteration`: no back edge of a loop lies between them. Two arguments are taken to be different arrays.
 bool needsOrder(const DeviceAccess &earlier, const DeviceAccess &later, bool sameIteration);
+
+/// Whether two arguments, if they are one array under two names, as in a program in place, need order: a value that several
+/// threads read, and a write of that type.
+bool needsOrderInPlace(const DeviceAccess &earlier, const DeviceAccess &later);
 
 /// Whether two accesses may be of one argument's memory, whichever threads make them.
 bool mayShareBase(const DeviceAccess &a, const DeviceAccess &b);
