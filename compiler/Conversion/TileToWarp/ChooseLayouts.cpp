@@ -175,12 +175,13 @@ int64_t sectorsTouched(const LinearLayout &layout, const Access &access, const T
     for (unsigned axis = 0; axis < layout.rank(); ++axis) {
       int64_t at = place[axis];
       bool counts = axis == fastest && access.pointer.contiguity[axis] > 1;
-      if (!access.strides.empty())
-        offset += at * access.strides[axis];
+      std::optional<int64_t> stride = access.strides.empty() ? std::nullopt : access.strides[axis];
+      if (stride)
+        offset += at * *stride;
       else if (counts)
         offset += at % access.pointer.contiguity[axis];
       int64_t run = counts ? access.pointer.contiguity[axis] : access.pointer.constancy[axis];
-      place[axis] = access.strides.empty() ? at / run : 0;
+      place[axis] = stride ? 0 : at / run;
     }
     for (int64_t byte = 0; byte < bytes; byte += std::min<int64_t>(bytes, target.sectorBytes)) {
       place.push_back(llvm::divideFloorSigned(offset * access.elementBytes + byte, target.sectorBytes));

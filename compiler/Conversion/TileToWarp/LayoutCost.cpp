@@ -56,14 +56,16 @@ int64_t arithmeticCost(Operation *op, const LayoutPlan &plan) {
 /// How an op accesses memory in a layout: a warp's instructions, and the sectors that each of them touches.
 struct Traffic {
   int64_t instructions, sectors;
-  /// Sectors that each instruction's bytes would fill.
+  /// Sectors that the bytes of all instructions would fill.
   int64_t filled;
 };
 Traffic trafficOf(Operation *op, const LinearLayout &layout, const AxisAnalysis &axes, const TargetInfo &target) {
   Access accessed = accessOf(op, axes, target);
-  if (std::optional<warp::AffineAddress> sum = warp::affineAddressOf(op->getOperand(0)); sum && sum->strided.empty()) {
-    accessed.strides = sum->axes;
-    accessed.strides.resize(accessed.shape.size());
+  std::optional<warp::AffineAddress> sum = warp::affineAddressOf(op->getOperand(0));
+  auto along = [](const warp::AffineSum &of, size_t axis) { return axis < of.axes.size() ? of.axes[axis] : 0; };
+  for (size_t axis = 0; sum && axis < accessed.shape.size(); ++axis) {
+    bool isKnown = llvm::all_of(sum->strided, [&](const auto &term) { return along(term.second, axis) == 0; });
+    accessed.strides.push_back(isKnown ? std::optional(along(*sum, axis)) : std::nullopt);
   }
   AxisInfo::Axes equal;
   if (isa<tile::LoadOp>(op)) { // one load for those that are equal, as `describeRepeats` says of them
@@ -72,17 +74,15 @@ Traffic trafficOf(Operation *op, const LinearLayout &layout, const AxisAnalysis 
       for (auto [run, ofMask] : llvm::zip_equal(equal, accessed.mask->constancy))
         run = std::min(run, ofMask);
   }
-  int64_t bytes = layout.size(InDim::Lane) * accessWidth(layout, accessed) * accessed.elementBytes;
-  return {instructionsOf(layout, accessed, equal), sectorsTouched(layout, accessed, target),
-          int64_t(llvm::divideCeil(bytes, target.sectorBytes))};
-}
-
-/// An access: its instructions, and more for each sector that gaps between what its lanes access take. What a load leaves
-/// of a sector, another may find in the L1 cache; each store takes its sectors to the L2 cache.
-int64_t accessCost(Operation *op, LayoutAttr layout, const AxisAnalysis &axes, const TargetInfo &target) {
-  Traffic traffic = trafficOf(op, layout.getLayout(), axes, target);
-  int64_t gaps = std::max<int64_t>(traffic.sectors - traffic.filled, 0);
-  return traffic.instructions * (access + gaps * (isa<tile::LoadOp>(op) ? sector : access));
+  int64_t instructions = instructionsOf(layout, accessed, equal), lanes = layout.size(InDim::Lane),
+          ofLane = accessWidth(layout, accessed) * accessed.elementBytes,
+          filled = instructions * llvm::divideCeil(lanes * ofLane, target.sectorBytes);
+  // Of stores of which it is known how far apart all lie, lanes that share an element and what other instructions fill
+  // count, too.
+  if (!isa<tile::LoadOp>(op) && sum && sum->strided.empty())
+    filled = llvm::divideCeil(instructions * (lanes >> llvm::popcount(layout.freeBits()[InDim::Lane])) * ofLane,
+                              target.sectorBytes);
+  return {instructions, sectorsTouched(layout, accessed, target), filled};
 }
 
 /// A reduction or scan along an axis: its registers, then shuffles, then the warps' parts through shared memory, which
@@ -116,6 +116,13 @@ int64_t costOf(Operation *op, const LayoutPlan &plan, const AxisAnalysis &axes, 
   return 0;
 }
 } // namespace
+
+// What a load leaves of a sector, another may find in the L1 cache; each store takes its sectors to the L2 cache.
+int64_t accessCost(Operation *op, LayoutAttr layout, const AxisAnalysis &axes, const TargetInfo &target) {
+  Traffic traffic = trafficOf(op, layout.getLayout(), axes, target);
+  int64_t gaps = std::max<int64_t>(traffic.instructions * traffic.sectors - traffic.filled, 0);
+  return traffic.instructions * access + gaps * (isa<tile::LoadOp>(op) ? sector : access);
+}
 
 int64_t tripsOf(Operation *op) {
   constexpr int64_t unknown = 8, most = 64;

@@ -25,6 +25,10 @@ bool travelsNarrow(mlir::Value value, const warp::LinearLayout &from, const warp
 /// Bytes an element with which a value travels to another layout.
 unsigned travellingBytes(mlir::Value value, const warp::LinearLayout &from, const warp::LinearLayout &to);
 
+/// What an access costs in a layout: its instructions, and more for each sector that gaps between what its lanes access
+/// take.
+int64_t accessCost(mlir::Operation *op, warp::LayoutAttr layout, const AxisAnalysis &axes, const TargetInfo &target);
+
 /// What the values that `value` is needed in other layouts cost, once.
 int64_t conversionsOf(mlir::Value value, const LayoutPlan &plan);
 

@@ -208,7 +208,8 @@ SmallVector<Preferred> movesOfShapes(func::FuncOp function, const LayoutPlan &pl
   return found;
 }
 
-/// Stores of full vectors that leave gaps in sectors, in the layout that leaves none.
+/// Stores that would take less, of vectors that leave gaps in sectors or of elements far apart, in the layout in which
+/// they do.
 SmallVector<Preferred> movesOfStores(func::FuncOp function, const LayoutPlan &plan, const AxisAnalysis &axes,
                                      const TargetInfo &target, int warps) {
   SmallVector<Preferred> moves;
@@ -218,8 +219,7 @@ SmallVector<Preferred> movesOfStores(func::FuncOp function, const LayoutPlan &pl
       return;
     Access access = accessOf(store, axes, target);
     LayoutAttr coalesced = plan.rules.attr(coalescedLayout(access, warps, target));
-    if (bytesPerRun(layout.getLayout(), access) <
-        std::min<int64_t>(bytesPerRun(coalesced.getLayout(), access), target.sectorBytes))
+    if (accessCost(store, coalesced, axes, target) < accessCost(store, layout, axes, target))
       moves.emplace_back()[store] = coalesced;
   });
   return moves;
