@@ -3,6 +3,7 @@
 
 import numpy as np
 import pytest
+import torch
 import weft
 import weft.language as wl
 
@@ -63,12 +64,12 @@ def test_parts_of_what_is_infinite():
 
 
 @weft.jit
-def batch(a, b, c, d, B: wl.constexpr, M: wl.constexpr, N: wl.constexpr, K: wl.constexpr):
+def batch(a, b, c, d, B: wl.constexpr, M: wl.constexpr, N: wl.constexpr, K: wl.constexpr, HOW: wl.constexpr = None):
     i = wl.arange(0, B)[:, None, None]
     x = wl.load(a + (i * M + wl.arange(0, M)[None, :, None]) * K + wl.arange(0, K)[None, None, :])
     y = wl.load(b + (i * K + wl.arange(0, K)[None, :, None]) * N + wl.arange(0, N)[None, None, :])
     at = (i * M + wl.arange(0, M)[None, :, None]) * N + wl.arange(0, N)[None, None, :]
-    wl.store(d + at, wl.dot(x, y, wl.load(c + at)))
+    wl.store(d + at, wl.dot(x, y, wl.load(c + at), input_precision=HOW))
 
 
 @pytest.mark.parametrize("count", [1, 3, 4, 6])
@@ -81,6 +82,61 @@ def test_batches(count):
     batch[1,](a, b, c, d, B=count, M=16, N=16, K=32)
     exact = a.astype(float) @ b.astype(float) + c
     assert np.abs(d - exact).max() <= 1e-5 * np.abs(exact).max()
+
+
+PRECISE = {None: 2e-3, "tf32x3": 2e-6, "bf16x3": 1e-4, "ieee": 2e-6}
+
+
+@pytest.mark.parametrize("warps", [1, 2, 4, 8])
+@pytest.mark.parametrize(
+    ("count", "m", "n", "k"),
+    [
+        (2, 16, 16, 16),
+        (4, 16, 32, 16),
+        (8, 32, 16, 32),
+        (2, 64, 64, 32),
+        (16, 16, 16, 16),
+        (2, 32, 128, 16),
+        (4, 8, 16, 16),
+    ],
+)
+def test_products_side_by_side(count, m, n, k, warps):
+    """Of each type, by more and by fewer warps than products."""
+    for dtype, how in [("float16", None), ("bfloat16", None), *(("float32", how) for how in PRECISE)]:
+        a, b = (torch.from_numpy(rng.standard_normal((count, *size))) for size in ((m, k), (k, n)))
+        a, b = a.to(getattr(torch, dtype)), b.to(getattr(torch, dtype))
+        c, d = torch.from_numpy(rng.standard_normal((count, m, n))).float(), torch.full((count, m, n), torch.nan)
+        batch[1,](a, b, c, d, B=count, M=m, N=n, K=k, HOW=how, num_warps=warps)
+        exact = a.double() @ b.double() + c
+        error = (d - exact).abs().max() / exact.abs().max()
+        assert error <= (PRECISE[how] if dtype == "float32" else 1e-5), (dtype, how)
+
+
+@weft.jit
+def batches_in_a_loop(a, b, d, T, B: wl.constexpr, M: wl.constexpr, N: wl.constexpr, K: wl.constexpr):
+    i = wl.arange(0, B)[:, None, None]
+    left = a + (i * M + wl.arange(0, M)[None, :, None]) * T * K + wl.arange(0, K)[None, None, :]
+    right = b + (i * T * K + wl.arange(0, K)[None, :, None]) * N + wl.arange(0, N)[None, None, :]
+    sums = wl.zeros((B, M, N), wl.float32)
+    for t in range(T):
+        sums = wl.dot(wl.load(left + t * K), wl.load(right + t * K * N), sums)
+    wl.store(d + (i * M + wl.arange(0, M)[None, :, None]) * N + wl.arange(0, N)[None, None, :], sums)
+
+
+def test_side_by_side_in_a_loop():
+    """Each product's matrix instructions are made once, by its own warps."""
+    count, m, n, k, turns = 4, 16, 32, 32, 3
+    a = rng.standard_normal((count, m, turns * k)).astype(np.float16)
+    b = rng.standard_normal((count, turns * k, n)).astype(np.float16)
+    d = np.full((count, m, n), np.nan, np.float32)
+    kernel = batches_in_a_loop[1,](a, b, d, turns, B=count, M=m, N=n, K=k)
+    exact = a.astype(float) @ b.astype(float)
+    assert np.abs(d - exact).max() <= 1e-5 * np.abs(exact).max()
+    report = weft.simulator.launch(
+        kernel.ptx, kernel.name, 1, 128, [a, b, d, np.int32(turns)], shared=kernel.shared_bytes
+    )
+    assert report.findings == []
+    assert report.counters["mma_macs"] == count * m * n * turns * k
 
 
 def test_batches_must_be_of_one_size():

@@ -81,6 +81,46 @@ func.func @dot_c3_accumulator(%a: tensor<16x16xbf16>, %c: tensor<16x16xf16>) {
 
 // -----
 
+func.func @dot_c1_batch(%a: tensor<48x16xf16>, %b: tensor<16x64xf16>, %c: tensor<48x16xf32>) {
+  // expected-error@+1 {{expected rows of 'a' and columns of 'b' of 5 products, but got 48 and 64}}
+  %0 = tile.dot %a, %b, %c {batch = 5 : i32} : tensor<48x16xf16> * tensor<16x64xf16> -> tensor<48x16xf32>
+  return
+}
+
+// -----
+
+func.func @dot_c1_accumulators(%a: tensor<32x16xf16>, %b: tensor<16x64xf16>, %c: tensor<32x64xf32>) {
+  // expected-error@+1 {{expected an accumulator of shape [32, 32], but got}}
+  %0 = tile.dot %a, %b, %c {batch = 2 : i32} : tensor<32x16xf16> * tensor<16x64xf16> -> tensor<32x64xf32>
+  return
+}
+
+// -----
+
+func.func @dot_c4_sizes(%a: tensor<48x16xf16>, %b: tensor<16x48xf16>, %c: tensor<48x16xf32>) {
+  // expected-error@+1 {{expected several products to be of sizes that are powers of two, but got 3 of 16 × 16 × 16}}
+  %0 = tile.dot %a, %b, %c {batch = 3 : i32} : tensor<48x16xf16> * tensor<16x48xf16> -> tensor<48x16xf32>
+  return
+}
+
+// -----
+
+func.func @dot_c4_precision(%a: tensor<32x16xf32>, %b: tensor<16x32xf32>, %c: tensor<32x16xf32>) {
+  // expected-error@+1 {{expected several products to be of matrix instructions, but got those of 'ieee' precision}}
+  %0 = tile.dot %a, %b, %c {batch = 2 : i32, precision = #tile<precision ieee>} : tensor<32x16xf32> * tensor<16x32xf32> -> tensor<32x16xf32>
+  return
+}
+
+// -----
+
+func.func @dot_c4_float8(%a: tensor<32x32xf8E5M2>, %b: tensor<32x32xf8E5M2>, %c: tensor<32x16xf32>) {
+  // expected-error@+1 {{expected several products to be of matrix instructions, but got 8-bit floats}}
+  %0 = tile.dot %a, %b, %c {batch = 2 : i32} : tensor<32x32xf8E5M2> * tensor<32x32xf8E5M2> -> tensor<32x16xf32>
+  return
+}
+
+// -----
+
 func.func @reduce_c1_none() {
   // expected-error@+1 {{expected at least one source, but got none}}
   "tile.reduce"() <{axis = 0 : i32}> ({

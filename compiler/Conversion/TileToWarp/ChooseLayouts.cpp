@@ -241,14 +241,16 @@ LinearLayout sharedOutLayout(const LinearLayout &layout, int64_t width) {
   return shared;
 }
 
-WarpGrid warpGrid(int64_t M, int64_t N, std::array<int32_t, 3> instruction, int warps, bool chained) {
+WarpGrid warpGrid(int64_t M, int64_t N, std::array<int32_t, 3> instruction, int warps, bool chained,
+                  int64_t leastRows) {
   int64_t mostRows = std::max<int64_t>(1, M / instruction[0]), mostColumns = std::max<int64_t>(1, N / instruction[1]);
   auto gridOf = [&](int64_t rows) { return WarpGrid{unsigned(rows), unsigned(warps / rows)}; };
   if (chained)
     return gridOf(std::min<int64_t>(warps, mostRows));
   WarpGrid best = gridOf(warps);
   int64_t fewest = std::numeric_limits<int64_t>::max();
-  for (int64_t rows = warps; rows >= 1; rows /= 2) {
+  // Warps of several products are told apart by rows, of which none is idle then.
+  for (int64_t rows = leastRows > 1 ? std::min<int64_t>(warps, mostRows) : warps; rows >= leastRows; rows /= 2) {
     WarpGrid grid = gridOf(rows);
     // What a warp reads of A and of B for one step along K; a grid larger than the product is idle warps.
     int64_t read = M / std::min<int64_t>(grid.rows, mostRows) + N / std::min<int64_t>(grid.columns, mostColumns);

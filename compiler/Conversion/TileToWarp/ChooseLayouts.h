@@ -75,8 +75,10 @@ warp::LinearLayout sharedOutLayout(const warp::LinearLayout &layout, int64_t wid
 
 /// Splits `warps` over a product [M, N] whose instruction makes [m, n] at a time: all along M when `chained` (a row
 /// then stays in one warp, and so can be the next product's operand without leaving registers), else so that the warps
-/// read the fewest operand elements.
-warp::WarpGrid warpGrid(int64_t M, int64_t N, std::array<int32_t, 3> instruction, int warps, bool chained);
+/// read the fewest operand elements. `leastRows`, of several products whose rows lie one after another: how many warps have
+/// rows of their own at the least.
+warp::WarpGrid warpGrid(int64_t M, int64_t N, std::array<int32_t, 3> instruction, int warps, bool chained,
+                        int64_t leastRows = 1);
 
 /// Accumulator of a product by fused multiply-adds: each lane holds groups of four neighbours along N, lanes form an 8
 /// × 4 grid of such groups, so that a lane's operands are read from shared memory 16 bytes at a time without bank

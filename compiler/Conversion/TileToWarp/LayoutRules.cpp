@@ -89,8 +89,8 @@ LayoutAttr LayoutRules::dotOperandLayout(Operation *op, LayoutAttr accumulator, 
   if (!plan.usesMma())
     return attr(fmaOperandLayout(accumulator.getLayout(), index, type.getDimSize(index == 0 ? 1 : 0)));
   auto operand = index == 0 ? warp::MmaOperand::A : warp::MmaOperand::B;
-  return attr(
-      warp::mmaOperandLayout(operand, type.getShape(), plan.warps, type.getElementTypeBitWidth(), plan.fragments()));
+  return attr(warp::mmaOperandLayout(operand, type.getShape(), plan.warps, type.getElementTypeBitWidth(),
+                                     plan.fragments(), cast<tile::DotOp>(op).getBatch()));
 }
 
 LayoutAttr LayoutRules::operandLayout(Operation *op, LayoutAttr layout, unsigned index) const {

@@ -92,8 +92,9 @@ FailureOr<DotPlan> planDot(tile::DotOp dot, bool chained, const TargetInfo &targ
     diagnostic.attachNote() << "make the inner block size larger";
     return diagnostic;
   }
-  return DotPlan{instruction->shape,
-                 warpGrid(result.getDimSize(0), result.getDimSize(1), instruction->shape, warps, chained)};
+  // Of several products each has warps of its own, as far as there are.
+  return DotPlan{instruction->shape, warpGrid(result.getDimSize(0), result.getDimSize(1), instruction->shape, warps,
+                                              chained, std::min<int64_t>(warps, dot.getBatch()))};
 }
 
 } // namespace

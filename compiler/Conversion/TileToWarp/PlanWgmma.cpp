@@ -85,6 +85,8 @@ Attempt planProduct(tile::DotOp dot, LinesAlongK &lines, const TargetInfo &targe
   int64_t M = acc.getDimSize(0), N = acc.getDimSize(1), K = a.getDimSize(1);
   Type element = a.getElementType(), accumulator = acc.getElementType();
   const targets::WarpgroupMma *family = target.warpgroupMmaFor(element, accumulator);
+  if (dot.getBatch() > 1)
+    return refuse("it is of several products, each of which has its own warps");
   bool isOfWholeLines = element.getIntOrFloatBitWidth() <= 16 && (accumulator.isF32() || accumulator.isInteger(32));
   if (!family || !isOfWholeLines)
     return refuse(

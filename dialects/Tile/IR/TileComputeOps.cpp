@@ -26,11 +26,16 @@ LogicalResult DotOp::verify() {
   auto acc = cast<RankedTensorType>(getAcc().getType());
   if (a.getRank() != 2 || b.getRank() != 2 || acc.getRank() != 2)
     return emitOpError() << "expected matrices, but got " << a << ", " << b << " and " << acc;
-  int64_t m = a.getDimSize(0), k = a.getDimSize(1), n = b.getDimSize(1);
+  int64_t batch = getBatch(), m = a.getDimSize(0), k = a.getDimSize(1), n = b.getDimSize(1);
+  if (batch < 1 || m % batch || n % batch)
+    return emitOpError() << "expected rows of 'a' and columns of 'b' of " << batch << " products, but got " << m
+                         << " and " << n;
+  m /= batch;
+  n /= batch;
   if (b.getDimSize(0) != k)
     return emitOpError() << "expected as many rows of 'b' as columns of 'a', " << k << ", but got " << b.getDimSize(0);
-  if (acc.getDimSize(0) != m || acc.getDimSize(1) != n)
-    return emitOpError() << "expected an accumulator of shape [" << m << ", " << n << "], but got " << acc;
+  if (acc.getDimSize(0) != batch * m || acc.getDimSize(1) != n)
+    return emitOpError() << "expected an accumulator of shape [" << batch * m << ", " << n << "], but got " << acc;
   bool isDouble = a.getElementType().isF64();
   int64_t leastM = isDouble ? 8 : 16, leastK = isDouble ? 4 : 8;
   if (m < leastM || n < 8 || k < leastK)
@@ -42,6 +47,14 @@ LogicalResult DotOp::verify() {
   if (!isAccumulatorOf(a.getElementType(), acc.getElementType()))
     return emitOpError() << "expected an accumulator that products of " << a.getElementType()
                          << " are summed in, but got " << acc.getElementType();
+  if (batch > 1 &&
+      !(llvm::isPowerOf2_64(batch) && llvm::isPowerOf2_64(m) && llvm::isPowerOf2_64(n) && llvm::isPowerOf2_64(k)))
+    return emitOpError() << "expected several products to be of sizes that are powers of two, but got " << batch
+                         << " of " << m << " × " << n << " × " << k;
+  if (batch > 1 && (isa<Float8E4M3FNType, Float8E5M2Type>(a.getElementType()) ||
+                    (a.getElementType().isF32() && getPrecision() == Precision::IEEE)))
+    return emitOpError() << "expected several products to be of matrix instructions, but got "
+                         << (a.getElementType().isF32() ? "those of 'ieee' precision" : "8-bit floats");
   return success();
 }
 
@@ -86,7 +99,8 @@ LogicalResult DotOp::canonicalize(DotOp dot, PatternRewriter &rewriter) {
   if (!start)
     return rewriter.notifyMatchFailure(dot, "nothing is added that the product could begin with");
   rewriter.setInsertionPoint(start->place);
-  auto whole = DotOp::create(rewriter, dot.getLoc(), dot.getA(), dot.getB(), start->value, dot.getPrecision());
+  auto whole =
+      DotOp::create(rewriter, dot.getLoc(), dot.getA(), dot.getB(), start->value, dot.getPrecision(), dot.getBatch());
   whole->setDiscardableAttrs(dot->getDiscardableAttrDictionary());
   rewriter.replaceOp(start->sum, whole.getResult());
   rewriter.eraseOp(dot);

@@ -4,8 +4,10 @@
 def Tile_DotOp : Tile_Op<"dot", [Pure, AllTypesMatch<["acc", "result"]>]> {
   let summary = "matrix product, accumulated: result = a · b + acc";
   let description = [{
-    C1: a is [M, K], b is [K, N], acc and result are [M, N]. C2: M is at least 16, N and K at least 8; of f64 M and N at least 8, K at least 4. C3: a and b have one element type, and the
-    accumulator one that its products are summed in: f32 or f16 for f16; f32 for bf16, f32, f8E4M3FN and f8E5M2; f64 for f64; i32 for i8.
+    C1: a is [M, K], b is [K, N], acc and result are [M, N]; of `batch` products at once a is [batch · M, K], b is [K, batch · N], and acc and result are [batch · M, N]: the i-th M rows
+    of the result are those of a times the i-th N columns of b. C2: M is at least 16, N and K at least 8; of f64 M and N at least 8, K at least 4. C3: a and b have one element type, and the
+    accumulator one that its products are summed in: f32 or f16 for f16; f32 for bf16, f32, f8E4M3FN and f8E5M2; f64 for f64; i32 for i8. C4: `batch` and, of several products, all
+    sizes are powers of two, and the products are made by matrix instructions, not of 8-bit floats and not to `ieee` precision.
     `precision` matters for f32 operands only. Products are exact and sums are kept in the accumulator's type. PTX: `mma.sync` (ISA
     9.7.14), or `fma.rn` for `ieee`.
 
@@ -17,7 +19,8 @@ def Tile_DotOp : Tile_Op<"dot", [Pure, AllTypesMatch<["acc", "result"]>]> {
     ```
   }];
   let arguments = (ins Tile_Tensor:$a, Tile_Tensor:$b, Tile_Tensor:$acc,
-                       DefaultValuedAttr<Tile_PrecisionAttr, "::weft::tile::Precision::TF32">:$precision);
+                       DefaultValuedAttr<Tile_PrecisionAttr, "::weft::tile::Precision::TF32">:$precision,
+                       DefaultValuedAttr<I32Attr, "1">:$batch);
   let results = (outs Tile_Tensor:$result);
   let assemblyFormat = "$a `,` $b `,` $acc attr-dict `:` type($a) `*` type($b) `->` type($result)";
   let hasVerifier = 1;

@@ -52,7 +52,7 @@ LogicalResult MmaOp::verify() {
   auto a = cast<RankedTensorType>(getA().getType()), b = cast<RankedTensorType>(getB().getType());
   auto acc = cast<RankedTensorType>(getAcc().getType());
   if (a.getRank() != 2 || b.getRank() != 2 || acc.getRank() != 2 || a.getDimSize(1) != b.getDimSize(0) ||
-      acc.getDimSize(0) != a.getDimSize(0) || acc.getDimSize(1) != b.getDimSize(1))
+      acc.getDimSize(0) != a.getDimSize(0) || b.getDimSize(1) % acc.getDimSize(1) != 0)
     return emitOpError() << "expected matrices [M, K], [K, N] and [M, N], but got " << a << ", " << b << " and " << acc;
   if (getShape().size() != 3)
     return emitOpError() << "expected 'shape' to be [m, n, k], but got [" << getShape() << "]";
@@ -64,13 +64,13 @@ LogicalResult MmaOp::verify() {
     if (!layoutAttrOf(type))
       return emitOpError() << "expected operands with layouts, but got " << type;
   // The grid of warps is the one that makes the accumulator's layout; the operands' must follow from it.
-  unsigned bits = a.getElementTypeBitWidth();
+  unsigned bits = a.getElementTypeBitWidth(), batch = b.getDimSize(1) / acc.getDimSize(1);
   unsigned count = layoutAttrOf(acc).getLayout().size(InDim::Warp);
   for (unsigned rows = 1; rows <= count; rows *= 2) {
     WarpGrid grid{rows, count / rows};
     if (mmaAccLayout(acc.getShape(), grid, *fragments) == layoutAttrOf(acc).getLayout() &&
         mmaOperandLayout(MmaOperand::A, a.getShape(), grid, bits, *fragments) == layoutAttrOf(a).getLayout() &&
-        mmaOperandLayout(MmaOperand::B, b.getShape(), grid, bits, *fragments) == layoutAttrOf(b).getLayout())
+        mmaOperandLayout(MmaOperand::B, b.getShape(), grid, bits, *fragments, batch) == layoutAttrOf(b).getLayout())
       return success();
   }
   return emitOpError() << "expected operands in the fragment layouts of one grid of warps, but got " << a << ", " << b

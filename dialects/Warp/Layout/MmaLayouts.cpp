@@ -44,8 +44,33 @@ LinearLayout weft::warp::mmaAccLayout(ArrayRef<int64_t> shape, WarpGrid warps, c
       .take();
 }
 
+/// Operand B [K, N] of a batch of products, each warp's by the rows that it has.
+static LinearLayout batchedB(ArrayRef<int64_t> shape, WarpGrid warps, unsigned elementBits,
+                             const MmaFragments &fragments, unsigned batch) {
+  constexpr unsigned N = 1;
+  const unsigned apart = std::min(warps.rows, batch), together = batch / apart;
+  const int64_t columns = shape[N] / batch;
+  LinearLayout one =
+      mmaOperandLayout(MmaOperand::B, {shape[0], columns}, {warps.rows / apart, warps.columns}, elementBits, fragments);
+  LinearLayout layout(shape);
+  auto copy = [&](InDim dim, ArrayRef<uint32_t> bases) {
+    for (uint32_t basis : bases)
+      layout.append(dim, layout.linearize(one.delinearize(basis)));
+  };
+  const unsigned repeated = Log2_32(warps.rows / apart);
+  copy(InDim::Register, one.bases(InDim::Register));
+  layout.appendAxis(InDim::Register, N, Log2_32(together), columns);
+  copy(InDim::Lane, one.bases(InDim::Lane));
+  copy(InDim::Warp, one.bases(InDim::Warp).take_front(repeated));
+  layout.appendAxis(InDim::Warp, N, Log2_32(apart), columns * together);
+  copy(InDim::Warp, one.bases(InDim::Warp).drop_front(repeated));
+  return layout;
+}
+
 LinearLayout weft::warp::mmaOperandLayout(MmaOperand operand, ArrayRef<int64_t> shape, WarpGrid warps,
-                                          unsigned elementBits, const MmaFragments &fragments) {
+                                          unsigned elementBits, const MmaFragments &fragments, unsigned batch) {
+  if (operand == MmaOperand::B && batch > 1)
+    return batchedB(shape, warps, elementBits, fragments, batch);
   // A register of 32 bits holds neighbours along K, one of 64 a single number; lanes walk on along K, then along the
   // other axis.
   const unsigned packed = Log2_32(std::max(1u, 32 / elementBits));

@@ -42,7 +42,10 @@ LinearLayout mmaAccLayout(llvm::ArrayRef<int64_t> shape, WarpGrid warps,
 /// The layout of operand A [M, K] or B [K, N] of elements of `elementBits` (8, 16, 32 or 64) bits: a register of 32 bits
 /// holds 32 / elementBits neighbours along K. A repeats over the warps that split columns, B over those that split rows. For 16-bit
 /// elements, m16n8k* and one warp column, A's layout is the accumulator's of the same shape.
+///
+/// Of a batch of products, whose rows lie one after another in A and in the accumulator, and whose columns in B, each warp
+/// has those columns that its rows are multiplied by: `warps.rows` are a multiple of the batch or divide it.
 LinearLayout mmaOperandLayout(MmaOperand operand, llvm::ArrayRef<int64_t> shape, WarpGrid warps, unsigned elementBits,
-                              const MmaFragments &fragments = fragments16x8());
+                              const MmaFragments &fragments = fragments16x8(), unsigned batch = 1);
 
 } // namespace weft::warp

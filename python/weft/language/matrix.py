@@ -80,13 +80,17 @@ def _truncated(value: tensor) -> tensor:
 
 
 def _products(lhs: tensor, rhs: tensor, acc: tensor | None, result: Any, precision: str) -> tensor:
-    """Products of a batch one by one, those of parts of float32 one after another, small ones filled up."""
-    if len(lhs.shape) == 3:
+    """Products of a batch side by side or one by one, those of parts of float32 one after another, small ones filled
+    up."""
+    beside = len(lhs.shape) == 3 and _fit_side_by_side(lhs, rhs, precision)
+    if len(lhs.shape) == 3 and not beside:
         return _batch(lhs, rhs, acc, result, precision)
     if precision.startswith("bf16"):
         if lhs.dtype == float32:
             return _in_parts(lhs, rhs, acc, result, 2 if precision == "bf16x3" else 3)
         precision = "tf32"
+    if beside:
+        return _side_by_side(lhs, rhs, acc, result, precision)
     least, least_inner = _least_sizes(lhs.dtype)
     if min(lhs.shape[0], rhs.shape[1]) < least or lhs.shape[1] < least_inner:
         return _small(lhs, rhs, acc, result, precision)
@@ -123,6 +127,31 @@ def _fills_fp8_instructions(lhs: tensor, rhs: tensor, result: dtype, run: int | 
     if run is not None and run < lhs.shape[1]:
         return False
     return min(lhs.shape[0], rhs.shape[1]) >= MIN_SIZE and lhs.shape[1] >= 2 * MIN_SIZE
+
+
+def _fit_side_by_side(lhs: tensor, rhs: tensor, precision: str) -> bool:
+    """Whether matrix instructions make the products of a batch all at once, each by its own warps."""
+    sizes = (*lhs.shape, rhs.shape[2])
+    count, rows, inner, columns = sizes
+    least, least_inner = _least_sizes(lhs.dtype)
+    by_instructions = lhs.dtype != float32 or precision != "ieee"
+    fills = min(rows, columns) >= least and inner >= least_inner
+    return count > 1 and by_instructions and fills and all(map(is_power_of_two, sizes))
+
+
+def _side_by_side(lhs: tensor, rhs: tensor, acc: tensor | None, result: Any, precision: str) -> tensor:
+    """Products of a batch, whose rows lie one after another in the first factor and the result, and whose columns in the
+    second."""
+    count, rows, inner, columns = (*lhs.shape, rhs.shape[2])
+    flat = result.scalar.with_shape((count * rows, columns))
+    one = _one_product(
+        reshape(lhs, (count * rows, inner)),
+        reshape(permute(rhs, (1, 0, 2)), (inner, count * columns)),
+        None if acc is None else reshape(acc, flat.shape),
+        flat,
+        {"precision": f"#tile<precision {precision}>", "batch": f"{count} : i32"},
+    )
+    return reshape(one, result.shape)
 
 
 def _batch(lhs: tensor, rhs: tensor, acc: tensor | None, result: Any, precision: str) -> tensor:

@@ -214,3 +214,40 @@ func.func @added_after_reduction(%p: !tile.ptr<f32>, %x: f16) attributes {tile.k
   tile.store %ptrs, %sum : tensor<64x128x!tile.ptr<f32>>
   func.return
 }
+
+// -----
+
+// Four products at once: each warp has the rows of one, and of b its columns. Both are converted once.
+
+// CHECK: #[[$OF_ROWS:.*]] = #warp.layout<[16, 32], register = {{\[\[}}1, 0], [8, 0]], lane = {{\[\[}}2, 0], [4, 0], [0, 1], [0, 2], [0, 4]], warp = {{\[\[}}0, 8], [0, 16]]>
+// CHECK-LABEL: func.func @batch
+// CHECK: %[[B:.*]] = warp.convert_layout {{.*}} -> tensor<16x32xf16, #[[$OF_ROWS]]>
+// CHECK: %[[A:.*]] = warp.convert_layout {{.*}} -> tensor<64x16xf16, #{{.*}}>
+// CHECK-NOT: warp.convert_layout
+// CHECK: warp.mma %[[A]], %[[B]], {{.*}} {shape = array<i32: 16, 8, 16>}
+func.func @batch(%p: !tile.ptr<f16> {tile.divisibility = 16 : i32}, %q: !tile.ptr<f32>) attributes {tile.kernel} {
+  %rows = tile.make_range {start = 0 : i32, end = 64 : i32} : tensor<64xi32>
+  %tall = tile.expand_dims %rows {axis = 1 : i32} : tensor<64xi32> -> tensor<64x1xi32>
+  %inner = tile.make_range {start = 0 : i32, end = 16 : i32} : tensor<16xi32>
+  %flat = tile.expand_dims %inner {axis = 0 : i32} : tensor<16xi32> -> tensor<1x16xi32>
+  %width = arith.constant dense<16> : tensor<64x1xi32>
+  %starts = arith.muli %tall, %width : tensor<64x1xi32>
+  %s = tile.broadcast %starts : tensor<64x1xi32> -> tensor<64x16xi32>
+  %c = tile.broadcast %flat : tensor<1x16xi32> -> tensor<64x16xi32>
+  %at = arith.addi %s, %c : tensor<64x16xi32>
+  %base = tile.splat %p : !tile.ptr<f16> -> tensor<64x16x!tile.ptr<f16>>
+  %ptrs = tile.addptr %base, %at : tensor<64x16x!tile.ptr<f16>>, tensor<64x16xi32>
+  %a = tile.load %ptrs : tensor<64x16x!tile.ptr<f16>>
+  %turned = tile.reshape %a : tensor<64x16xf16> -> tensor<32x32xf16>
+  %half = tile.reshape %a : tensor<64x16xf16> -> tensor<2x16x32xf16>
+  %sum = "tile.reduce"(%half) <{axis = 0 : i32}> ({
+  ^bb0(%x: f16, %y: f16):
+    %z = arith.addf %x, %y : f16
+    "tile.yield"(%z) : (f16) -> ()
+  }) : (tensor<2x16x32xf16>) -> tensor<16x32xf16>
+  %zero = arith.constant dense<0.0> : tensor<64x8xf32>
+  %d = tile.dot %a, %sum, %zero {batch = 4 : i32} : tensor<64x16xf16> * tensor<16x32xf16> -> tensor<64x8xf32>
+  %out = tile.splat %q : !tile.ptr<f32> -> tensor<64x8x!tile.ptr<f32>>
+  tile.store %out, %d : tensor<64x8x!tile.ptr<f32>>
+  return
+}

@@ -5,6 +5,7 @@
 #include "llvm/ADT/STLExtras.h"
 #include "gtest/gtest.h"
 #include <map>
+#include <set>
 
 using namespace weft::warp;
 using namespace weft::warp::test;
@@ -152,6 +153,47 @@ INSTANTIATE_TEST_SUITE_P(Shapes, TiledProduct,
                                          Product{64, 64, 32, {2, 2}, 16}, Product{128, 256, 32, {2, 4}, 16},
                                          Product{16, 16, 16, {4, 1}, 16}, Product{16, 64, 16, {1, 8}, 16},
                                          Product{64, 64, 16, {2, 2}, 32}, Product{32, 32, 64, {2, 1}, 8}));
+
+struct Batch {
+  unsigned count;
+  Product each; // warps: of all together
+};
+
+class BatchedProduct : public testing::TestWithParam<Batch> {};
+
+TEST_P(BatchedProduct, EachWarpHoldsTheColumnsOfItsRows) {
+  auto [count, p] = GetParam();
+  LinearLayout acc = mmaAccLayout({count * p.m, p.n}, p.warps);
+  LinearLayout b = mmaOperandLayout(MmaOperand::B, {p.k, count * p.n}, p.warps, p.bits, fragments16x8(), count);
+  EXPECT_TRUE(b.isSurjective());
+  ASSERT_EQ(b.size(InDim::Warp), acc.size(InDim::Warp));
+  for (uint32_t warp = 0; warp < acc.size(InDim::Warp); ++warp)
+    for (uint32_t lane = 0; lane < 32; ++lane) {
+      std::set<std::pair<int64_t, int64_t>> needed, held; // a product, and eight of its columns
+      for (uint32_t reg = 0; reg < acc.size(InDim::Register); ++reg)
+        needed.insert({at(acc, reg, lane, warp)[0] / p.m, at(acc, reg, lane, warp)[1] / 8});
+      for (uint32_t reg = 0; reg < b.size(InDim::Register); ++reg)
+        held.insert({at(b, reg, lane, warp)[1] / p.n, at(b, reg, lane, warp)[1] % p.n / 8});
+      EXPECT_EQ(needed, held) << "warp " << warp << ", lane " << lane;
+    }
+}
+
+TEST_P(BatchedProduct, FragmentsAreThoseOfOneProduct) {
+  auto [count, p] = GetParam();
+  LinearLayout all = mmaOperandLayout(MmaOperand::B, {p.k, count * p.n}, p.warps, p.bits, fragments16x8(), count);
+  LinearLayout one = mmaOperandLayout(MmaOperand::B, {p.k, p.n}, {1, p.warps.columns}, p.bits);
+  for (uint32_t reg = 0; reg < all.size(InDim::Register); ++reg)
+    for (uint32_t lane = 0; lane < 32; ++lane) {
+      Coordinates here = at(all, reg, lane, 0), there = at(one, reg % one.size(InDim::Register), lane, 0);
+      EXPECT_EQ(here[0], there[0]);
+      EXPECT_EQ(here[1] - p.n * (reg / one.size(InDim::Register)), there[1]);
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Shapes, BatchedProduct,
+                         testing::Values(Batch{4, {16, 32, 32, {4, 1}, 16}}, Batch{2, {64, 64, 32, {4, 1}, 16}},
+                                         Batch{2, {64, 64, 32, {2, 2}, 16}}, Batch{8, {16, 16, 16, {4, 1}, 16}},
+                                         Batch{16, {32, 8, 16, {1, 1}, 32}}, Batch{2, {16, 16, 32, {2, 4}, 8}}));
 
 TEST(MmaLayouts, AccumulatorIsTheNextOperandA) {
   for (int64_t m : {16, 64, 128})

@@ -131,23 +131,24 @@ Split splitTF32(Emitter &e, ArrayRef<Value> registers, bool withRest, bool exact
   return split;
 }
 
-/// How many instructions a warp's product has along each axis.
+/// How many products a warp has, and how many instructions each has along each axis.
 struct Extents {
-  unsigned m, n, k;
+  unsigned batch, m, n, k;
 };
 
 /// Accumulates a · b onto `acc`, whose registers are as many for each instruction tile.
 void emitProduct(Emitter &e, const Instruction &instruction, Extents extents, ArrayRef<Value> a, ArrayRef<Value> b,
                  SmallVectorImpl<Value> &acc) {
   unsigned aWords = instruction.aWords, bWords = instruction.bWords;
-  unsigned perTile = acc.size() / (extents.m * extents.n);
+  unsigned perTile = acc.size() / (extents.batch * extents.m * extents.n);
   Type result = LLVM::LLVMStructType::getLiteral(e.b.getContext(), SmallVector<Type>(perTile, instruction.accumulator));
   for (unsigned k = 0; k < extents.k; ++k)
-    for (unsigned n = 0; n < extents.n; ++n)
-      for (unsigned m = 0; m < extents.m; ++m) {
+    for (unsigned column = 0; column < extents.batch * extents.n; ++column)
+      for (unsigned row = 0; row < extents.m; ++row) {
+        unsigned product = column / extents.n, n = column % extents.n, m = product * extents.m + row;
         SmallVector<Value, 10> operands;
         llvm::append_range(operands, a.slice((m * extents.k + k) * aWords, aWords));
-        llvm::append_range(operands, b.slice((n * extents.k + k) * bWords, bWords));
+        llvm::append_range(operands, b.slice((column * extents.k + k) * bWords, bWords));
         MutableArrayRef<Value> tile = MutableArrayRef(acc).slice((m * extents.n + n) * perTile, perTile);
         llvm::append_range(operands, tile);
         Value sums = e.intrinsic(instruction.intrinsic, result, operands);
@@ -166,10 +167,12 @@ LogicalResult lowerMma(MmaOp op, Emitter &e) {
   unsigned packed = packedIn(aRegisters);
   unsigned aWords = instruction->aWords, bWords = instruction->bWords;
   unsigned k = cast<RankedTensorType>(op.getA().getType()).getDimSize(1) / (4 * bWords * packed);
-  unsigned m = aRegisters.size() / packed / aWords / k, n = bRegisters.size() / packed / bWords / k;
-  assert(k * m * aWords * packed == aRegisters.size() && k * n * bWords * packed == bRegisters.size() &&
-         acc.size() == op.getShape()[0] / 4 * m * n && "the op's verifier asks for fragments of whole instructions");
-  Extents extents{m, n, k};
+  unsigned rows = aRegisters.size() / packed / aWords / k, columns = bRegisters.size() / packed / bWords / k;
+  unsigned n = acc.size() / (op.getShape()[0] / 4 * rows), batch = columns / n;
+  assert(k * rows * aWords * packed == aRegisters.size() && k * columns * bWords * packed == bRegisters.size() &&
+         acc.size() == op.getShape()[0] / 4 * rows * n && columns == batch * n && rows % batch == 0 &&
+         "the op's verifier asks for fragments of whole instructions");
+  Extents extents{batch, rows / batch, n, k};
   if (halves)
     acc = packWords(e, acc, instruction->word);
 
