@@ -111,7 +111,8 @@ def test_products_follow_rows_and_columns(block, stages, seed):
         return {finding.kind for finding in report.findings}, np.array_equal(c, a.astype(np.float32) @ b)
 
     few = block - 8
-    assert run(few, few, 3 * block, None) == (set(), True)
+    for m, n in ((few, few), (few + 2, few + 4), (few + 3, few + 1)):  # 8 elements are one access of ldmatrix
+        assert run(m, n, 3 * block, None) == (set(), True)
     assert run(few, few, 2 * block + 8, 0.0) == (set(), True)
     assert run(few, few, 2 * block + 8, None)[0] == {"uninitialised"}
 

@@ -25,6 +25,11 @@ TILE = """
   mov.u32 %r1, s; shl.b32 %r2, %r0, 4; add.u32 %r2, %r1, %r2; mov.u32 %r3, 0; setp.lt.u32 %p1, %r0, 4;
   @%p1 st.shared.v4.u32 [%r2], {%r3, %r3, %r3, %r3}; bar.warp.sync -1; and.b32 %r4, %r2, 0x7f; add.u32 %r4, %r1, %r4;
 """
+# Rows of 16 bytes in shared memory, of which the first half is written; %r2 is that of row %r7 = lane % 8.
+HALVES = """
+  mov.u32 %r1, s; and.b32 %r7, %r0, 7; shl.b32 %r2, %r7, 4; add.u32 %r2, %r1, %r2; cvt.u16.u32 %h1, %r0;
+  setp.lt.u32 %p3, %r0, 8; @%p3 st.shared.v2.u32 [%r2], {%r0, %r0}; bar.warp.sync -1;
+"""
 
 # Each is a finding at the marked line with the first of two texts, and clean with the second.
 CASES = {
@@ -111,6 +116,37 @@ CASES = {
         TILE + "ldmatrix.sync.aligned.m8n8.x1.trans.shared.b16 {%r5}, [%r4];\n" + LAST
         + "NOT%p2 st.global.u32 [%d1], %r5; // BUG",
         ("NOT", "@!", "@"),
+    ),
+    "half of a row by ldmatrix": (
+        HALVES + "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r5}, [%r2];\n" + LAST
+        + "NOT%p2 st.global.u32 [%d1], %r5; // BUG",
+        ("NOT", "@!", "@"),
+    ),
+    "half of a row by ldmatrix.trans": (
+        HALVES + "ldmatrix.sync.aligned.m8n8.x1.trans.shared.b16 {%r5}, [%r2];\nsetp.lt.u32 %p2, %r0, 16;\n"
+        "NOT%p2 st.global.u32 [%d1], %r5; // BUG",
+        ("NOT", "@!", "@"),
+    ),
+    "one element of a row by ldmatrix.trans": (
+        HALVES.replace("st.shared.v2.u32 [%r2], {%r0, %r0}", "st.shared.u16 [%r2+6], %h1")
+        + "ldmatrix.sync.aligned.m8n8.x1.trans.shared.b16 {%r5}, [%r2]; shr.u32 %r6, %r0, 2;\n"
+        "setp.eq.u32 %p2, %r6, COLUMN;\n@%p2 st.global.u32 [%d1], %r5; // BUG",
+        ("COLUMN", "2", "3"),
+    ),
+    "rows by movmatrix": (
+        LANES + "movmatrix.sync.aligned.m8n8.trans.b16 %r5, %r9;\n" + LAST
+        + "NOT%p2 st.global.u32 [%d1], %r5; // BUG",
+        ("NOT", "@!", "@"),
+    ),
+    "rows by stmatrix": (
+        LANES + HALVES + "stmatrix.sync.aligned.m8n8.x1.shared.b16 [%r2], {%r9}; bar.warp.sync -1;\n"
+        "ld.shared.u32 %r5, [%r2]; setp.lt.u32 %p2, %r7, 4;\nNOT%p2 st.global.u32 [%d1], %r5; // BUG",
+        ("NOT", "@!", "@"),
+    ),
+    "rows by stmatrix.trans": (
+        LANES + HALVES + "stmatrix.sync.aligned.m8n8.x1.trans.shared.b16 [%r2], {%r9}; bar.warp.sync -1;\n"
+        "ld.shared.v4.u32 {%r3, %r4, %r5, %r6}, [%r2];\nst.global.u32 [%d1], PAIR; // BUG",
+        ("PAIR", "%r5", "%r4"),
     ),
     # The first element is written, and no other value of the warp was ever unwritten.
     "element of a vector": (

@@ -32,8 +32,19 @@ void storeUnwritten(Warp &warp, unsigned lane, Ref ref, const std::byte *at, uns
 /// registers, a poisoned address, or value on its way to global memory, and marks the destinations.
 void trackPoison(Warp &warp, const Record &record, uint32_t mask);
 
-/// Marks the elements of mma.sync's result that an unwritten row, column or accumulator reaches; false where the shape
-/// is one whose layout is not followed.
+/// A byte of a register in one of a warp's lanes.
+struct LaneByte {
+  unsigned lane, byte;
+};
+
+/// Where byte `at` of 16 of a row lies of a matrix of 8 rows of eight 16-bit elements, as ldmatrix, stmatrix and
+/// movmatrix distribute it (PTX ISA 9.7.14.5.15): a lane has two elements of a row or, transposed, of a column.
+constexpr LaneByte matrixByte(unsigned row, unsigned at, bool transposed) {
+  return transposed ? LaneByte{at / 2 * 4 + row / 2, row % 2 * 2 + at % 2} : LaneByte{row * 4 + at / 4, at % 4};
+}
+
+/// Marks the elements of mma.sync's result that an unwritten row, column or accumulator reaches, and those that
+/// movmatrix moves; false where the instruction is another, or the shape one whose layout is not followed.
 bool poisonProduct(Warp &warp, const Record &record, uint32_t mask);
 
 } // namespace weft::simulator::machine

@@ -34,10 +34,34 @@ uint32_t anyOrigin(Warp &warp, std::span<const Ref> operands) {
   return 0;
 }
 
+/// movmatrix: op[0] = op[1] transposed.
+void poisonMoved(Warp &warp, const Record &record) {
+  const BytePoison from = bytePoisonOf(warp, record.op[1]);
+  BytePoison to{};
+  uint32_t origins[laneCount] = {};
+  for (unsigned row = 0; row < 8; ++row)
+    for (unsigned i = 0; i < 16; ++i) {
+      const LaneByte source = matrixByte(row, i, false), target = matrixByte(row, i, true);
+      if (!(from[source.byte] >> source.lane & 1))
+        continue;
+      to[target.byte] |= 1u << target.lane;
+      origins[target.lane] = readNow(warp, originOf(warp, record.op[1], source.lane));
+    }
+  std::fill_n(&warp.poison[record.op[0] >> 2], 9, 0); // the whole warp executes it
+  poisonBytes(warp, record.op[0], to);
+  for (unsigned lane = 0; lane < laneCount; ++lane)
+    if (origins[lane])
+      setOrigin(warp, record.op[0], 1u << lane, origins[lane]);
+}
+
 } // namespace
 
 bool poisonProduct(Warp &warp, const Record &record, uint32_t mask) {
   const Site &site = warp.kernel->sites[warp.here()];
+  if (site.instruction && site.instruction->mnemonic == "movmatrix") {
+    poisonMoved(warp, record);
+    return true;
+  }
   if (!site.instruction || site.instruction->mnemonic != "mma")
     return false;
   const auto &p = *static_cast<const Product *>(record.aux);

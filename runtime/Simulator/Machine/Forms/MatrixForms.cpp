@@ -126,6 +126,27 @@ namespace {
 /// A row that a lane may not read.
 alignas(16) std::byte noRow[16];
 
+/// Marks what ldmatrix took from bytes that nothing wrote: a register has the elements of one matrix.
+void poisonMatrix(Warp &warp, const Record &record, const Resolved &from, unsigned matrix, uint32_t mask) {
+  BytePoison bytes{};
+  uint32_t origins[laneCount] = {};
+  for (unsigned row = 0; row < 8; ++row) {
+    const unsigned lane = 8 * matrix + row;
+    const uint32_t unwritten = from.poison >> lane & 1 ? unwrittenBytes(warp, from.at[lane], 16) : 0;
+    for (unsigned i = 0; i < 16 && unwritten; ++i) {
+      const LaneByte to = matrixByte(row, i, record.target != 0);
+      if (!(unwritten >> i & mask >> to.lane & 1))
+        continue;
+      bytes[to.byte] |= 1u << to.lane;
+      origins[to.lane] = originAt(warp, from.at[lane], 16, 1u << i);
+    }
+  }
+  poisonBytes(warp, record.wide[matrix], bytes);
+  for (unsigned lane = 0; lane < laneCount; ++lane)
+    if (origins[lane])
+      setOrigin(warp, record.wide[matrix], 1u << lane, origins[lane]);
+}
+
 /// ldmatrix: wide[i] = matrix i. op[0] + imm: row addresses. Record::vector: matrices; Record::target: transposed.
 void runLoadMatrix(Warp &warp, const Record &record, uint32_t mask) {
   if (!gather(warp, mask, warp.live))
@@ -141,14 +162,19 @@ void runLoadMatrix(Warp &warp, const Record &record, uint32_t mask) {
     uint32_t results[laneCount];
     sem::loadMatrix(rows, record.target != 0, results);
     commit(warp.reg<uint32_t>(record.wide[matrix]), results, mask);
-    // A lane gets two elements of row lane / 4; transposed, one each of rows lane % 4 * 2 and the next.
-    for (unsigned row = 0; row < 8; ++row)
-      if (const unsigned lane = 8 * matrix + row; from.poison >> lane & 1) {
-        const uint32_t reached = record.target ? 0x11111111u << row / 2 : 0xfu << 4 * row;
-        poisonRegister(warp, record.wide[matrix], reached & mask,
-                       originAt(warp, from.at[lane], 16, unwrittenBytes(warp, from.at[lane], 16)));
-      }
+    poisonMatrix(warp, record, from, matrix, mask);
   }
+}
+
+/// Marks what stmatrix wrote to a matrix's rows from registers that nothing wrote.
+void storeUnwrittenMatrix(Warp &warp, const Record &record, const Resolved &to, unsigned matrix) {
+  const BytePoison bytes = bytePoisonOf(warp, record.wide[matrix]);
+  for (unsigned row = 0; row < 8; ++row)
+    for (unsigned i = 0; i < 16; ++i) {
+      const LaneByte from = matrixByte(row, i, record.target != 0);
+      if ((bytes[from.byte] >> from.lane & 1) && (to.mask >> (8 * matrix + row) & 1))
+        storeUnwritten(warp, from.lane, record.wide[matrix], to.at[8 * matrix + row], 16, 1u << i);
+    }
 }
 
 void runStoreMatrix(Warp &warp, const Record &record, uint32_t mask) {
@@ -173,6 +199,8 @@ void runStoreMatrix(Warp &warp, const Record &record, uint32_t mask) {
       std::memcpy(to.at[lane], buffer[row], 16);
       warp.worker->changed = true;
     }
+    if (poisonOf(warp, record.wide[matrix]))
+      storeUnwrittenMatrix(warp, record, to, matrix);
   }
 }
 
