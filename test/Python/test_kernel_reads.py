@@ -3,6 +3,7 @@
 code that reads a number, compiled, the number changed, compiled again."""
 
 import dataclasses
+import enum
 import random
 import struct
 import typing
@@ -191,6 +192,39 @@ def test_constants_are_compared_by_value():
     Plain.a = 6.0
     assert spelled(6.0) in compiled(scale_by_attribute, Plain)
     assert spelled(6.0) in compiled(scale_by_attribute, Plain())
+
+
+class Policy(enum.IntEnum):
+    NONE = 0
+    INT4 = 4
+
+
+class Side(str, enum.Enum):  # noqa: UP042 as much code has it
+    LEFT = "left"
+    RIGHT = "right"
+
+
+class Counted(int):
+    """A number of its own class."""
+
+
+class Measured(float):
+    """A number of its own class."""
+
+
+@weft.jit
+def by_policy(x, n, policy: wl.constexpr, side: wl.constexpr):
+    wl.store(x, n if policy == 4 else n + policy)
+    wl.store(x + 1, 2.0 if side == "left" else 3.0)
+
+
+@pytest.mark.parametrize("number", [4, Policy.INT4, Counted(4), 5, Counted(5)])
+@pytest.mark.parametrize("n", [1, 16, Policy.INT4, Counted(1), Measured(2.5)])
+def test_numbers_and_text_of_derived_classes(number, n):
+    for policy, side in ((number, Side.LEFT), (Policy.NONE, Side.RIGHT), (number, "left")):
+        x = np.zeros(2, np.float32)
+        by_policy[(1,)](x, n, policy, side)
+        assert x.tolist() == [n if policy == 4 else n + policy, 2.0 if side == "left" else 3.0]
 
 
 def test_what_a_function_that_is_handed_over_reads():

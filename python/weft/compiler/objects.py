@@ -6,7 +6,7 @@ from __future__ import annotations
 import functools
 import sys
 import types
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from typing import Any
 
 from .code import names_of
@@ -41,9 +41,23 @@ def is_bare(function: Any) -> bool:
     return code is None or not code.co_varnames or code.co_varnames[0] in names_of(code).bare
 
 
+#: classes of numbers and text, and what gives the number of an object of a derived class, whatever that class says
+_SCALARS: tuple[tuple[type, Callable[[Any], Any]], ...] = (
+    (int, int.__index__),
+    (float, float.__float__),
+    (str, str.__str__),
+)
+
+
+def scalar_of(value: Any) -> Any:
+    """The number or text that an object of a class derived from Python's is, or None."""
+    return next((plain(value) for kind, plain in _SCALARS if isinstance(value, kind)), None)
+
+
 def is_plain(base: type) -> bool:
-    """Whether instances of a class keep nothing that Python does not see."""
-    return base in (object, tuple) or bool(base.__flags__ & (1 << 9))  # Py_TPFLAGS_HEAPTYPE
+    """Whether instances of a class keep nothing that Python does not see, beside a number or text."""
+    known = base in (object, tuple) or any(base is kind for kind, _ in _SCALARS)
+    return known or bool(base.__flags__ & (1 << 9))  # Py_TPFLAGS_HEAPTYPE
 
 
 def is_number(value: type) -> bool:

@@ -32,6 +32,7 @@ from .objects import (
     is_torch_base,
     is_torch_module,
     namespaces,
+    scalar_of,
 )
 from .origins import is_foreign, is_own, root
 from .trusted import ATOMS, BASES, MAKES, METACLASSES, MUTABLE, PRINTS, PURE_BUILTINS, PURE_MODULES, is_trusted
@@ -293,7 +294,7 @@ class Reads:
         solid = is_torch_module(value) or not all(is_plain(base) for base in kind.__mro__)
         if solid or is_foreign(kind.__module__) or root(kind.__module__) == "weft":
             raise Unknown(f"a value of type '{kind.__name__}'")
-        items = self.values(value) if isinstance(value, tuple) else ()
+        items = self.values(value) if isinstance(value, tuple) else self.value(scalar_of(value))
         return (self._kind(kind), items, self._opened(value))
 
     def _attribute(self, owner: Any, name: str) -> Hashable | None:

@@ -15,6 +15,7 @@ from typing import Any
 from ..language.types import constexpr, dtype, pointer_type
 from ..runtime.elements import array_type, holds
 from ..runtime.plain import NEGATED, negated, objection
+from .objects import scalar_of
 from .parameters import Parameter
 from .reads import Reads, Unknown
 from .signature import short_name
@@ -150,6 +151,10 @@ def _handler(value: Any) -> Callable[[Parameter, Any], Token] | None:
         return _numpy_scalar
     if isinstance(value, dtype):
         return _type
+    plain = scalar_of(value)  # an object of a class that derives from Python's numbers is one of them, as in Python
+    if type(plain) in (int, float):
+        known = _tokens[type(plain)]
+        return lambda parameter, number: known(parameter, scalar_of(number))
     return None
 
 

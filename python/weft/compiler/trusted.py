@@ -30,7 +30,10 @@ PURE_MODULES = frozenset(
     )
 )
 # Classes of Python from which a user's class inherits nothing that reads.
-BASES = ("builtins.object", "builtins.tuple", "abc.ABC", "typing.Generic", "typing.Protocol", "enum.Enum")
+BASES = (
+    *("builtins.object", "builtins.tuple", "builtins.int", "builtins.float", "builtins.str"),
+    *("abc.ABC", "typing.Generic", "typing.Protocol", "enum.Enum"),
+)
 MUTABLE = (list, dict, types.MappingProxyType, set, functools.partial)
 # What Python calls by itself to print an object, and to make one.
 PRINTS = frozenset(("__repr__", "__str__", "__format__", "__reduce__", "__reduce_ex__", "__getstate__", "__setstate__"))
