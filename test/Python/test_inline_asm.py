@@ -125,6 +125,48 @@ def test_code_with_effects_is_kept():
 
 
 @weft.jit
+def of_numbers(x, y, z, MASK: wl.constexpr, TABLE: wl.constexpr, BLOCK: wl.constexpr):
+    """Only a number may stand where lop3 has its table: a register may not."""
+    at = wl.arange(0, BLOCK)
+    v = wl.load(x + at)
+    code = "lop3.b32 $0, $1, $2, $3, ${4};"
+    chosen = wl.inline_asm_elementwise(code, "=r,r,n,i,n", [v, MASK, 0x64006400, TABLE], wl.int32, True, 1)
+    code = "add.u32 $0, $2, $4; sub.u32 $1, $3, $5;"
+    wl.store(y + at, chosen)
+    wl.store(z + at, wl.inline_asm_elementwise(code, "=r,=r,r,r,n,n", [v, 7], wl.int32, True, 2))
+
+
+@pytest.mark.parametrize("block", [64, 512])
+@pytest.mark.parametrize("mask", [0x000F000F, 0xFFF0FFF0])
+def test_numbers_that_stand_in_the_code(mask, block):
+    x = np.random.default_rng(8).integers(-(2**31), 2**31, block).astype(np.int32)
+    y, z = np.zeros_like(x), np.zeros_like(x)
+    simulate(of_numbers, (1,), x, y, z, MASK=mask, TABLE=(0xF0 & 0xCC) | 0xAA, BLOCK=block, num_warps=1)
+    bits = x.view(np.uint32)
+    np.testing.assert_array_equal(y.view(np.uint32), bits & np.uint32(mask) | np.uint32(0x64006400))
+    change = (z.view(np.uint32) - bits).view(np.int32)
+    assert set(change.tolist()) == {7, -7} and (change == 7).sum() == block // 2
+
+
+@weft.jit
+def of_what_is_no_number(x, n, OTHER: wl.constexpr):
+    at = wl.arange(0, 32)
+    other = n if OTHER is None else OTHER
+    y = wl.inline_asm_elementwise("add.u32 $0, $1, $2;", "=r,r,n", [wl.load(x + at), other], wl.int32, True, 1)
+    wl.store(x + at, y)
+
+
+@pytest.mark.parametrize(
+    ("other", "said"),
+    [(None, "expected a constant, which the constraint 'n' puts into the code"), (1.5, "expected an integer for the")],
+)
+def test_what_is_no_number_is_refused_at_its_line(other, said):
+    with pytest.raises(weft.CompilationError) as caught:
+        of_what_is_no_number.compile("x:*i32, n:i32", constants={"OTHER": other})
+    assert said in str(caught.value) and "y = wl.inline_asm_elementwise(" in str(caught.value)
+
+
+@weft.jit
 def asks(x, CODE: wl.constexpr, CONSTRAINTS: wl.constexpr, PACK: wl.constexpr):
     at = wl.arange(0, 32)
     y = wl.inline_asm_elementwise(CODE, CONSTRAINTS, [wl.load(x + at)], dtype=wl.int32, is_pure=True, pack=PACK)

@@ -58,7 +58,7 @@ func.func @inline_asm_c4(%x: i32) {
 // -----
 
 func.func @inline_asm_c5_kind(%x: i32) {
-  // expected-error@+1 {{expected a constraint of 'r', 'h', 'l', 'f' or 'd', of '=' and one of these, or the number of a result, but got '=m'}}
+  // expected-error@+1 {{expected a constraint of 'r', 'h', 'l', 'f' or 'd', of '=' and one of these, of 'n' or 'i', or the number of a result, but got '=m'}}
   %0 = tile.inline_asm "mov $0, $1;", "=m,r" pack 1 %x : (i32) -> i32
   return
 }

@@ -82,11 +82,13 @@ InlineAsmOp::parseConstraints(llvm::function_ref<void(const Twine &)> wrong) {
     }
     if (entry.size() == 1 && registerBits(entry[0])) {
       found.push_back({entry[0], registerBits(entry[0]), isResult});
+    } else if (!isResult && (entry == "n" || entry == "i")) {
+      found.push_back({entry[0], 64, false}); // an immediate has no register that could be too narrow
     } else if (!isResult && !entry.getAsInteger(10, shared) && shared < results) {
       found.push_back({found[shared].kind, found[shared].bits, false});
     } else {
-      wrong("expected a constraint of 'r', 'h', 'l', 'f' or 'd', of '=' and one of these, or the number of a result, "
-            "but got '" +
+      wrong("expected a constraint of 'r', 'h', 'l', 'f' or 'd', of '=' and one of these, of 'n' or 'i', or the number "
+            "of a result, but got '" +
             (isResult ? "=" + entry : entry) + "'");
       return failure();
     }
@@ -151,11 +153,15 @@ LogicalResult InlineAsmOp::verify() {
     unsigned each = elementsPerOperand(type);
     unsigned bits = each * std::max(elementTypeOf(type).getIntOrFloatBitWidth(), 8u);
     bool isResult = index < getNumResults();
-    for (unsigned i = 0; i < getPack() / each; ++i, ++next)
+    for (unsigned i = 0; i < getPack() / each; ++i, ++next) {
+      if (next->isImmediate() && !elementTypeOf(type).isInteger())
+        return emitOpError() << "expected an integer for the constraint '" << Twine(next->kind) << "', but got "
+                             << type;
       if (next->isResult != isResult || next->bits < bits)
         return emitOpError() << "expected a register of at least " << bits << " bits for "
                              << (isResult ? "a result" : "an operand") << " of " << type << ", but got the constraint '"
                              << (next->isResult ? "=" : "") << Twine(next->kind) << "'";
+    }
   }
   return success(namesOperands(getCode(), wanted, wrong));
 }

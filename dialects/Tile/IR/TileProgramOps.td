@@ -46,7 +46,7 @@ def Tile_InlineAsmOp : Tile_Op<"inline_asm", [DeclareOpInterfaceMethods<MemoryEf
     bits; the bits that they leave are 0. A value that is as wide as its register travels as its bits.
 
     `constraints` has one entry for each operand of the code, separated by commas, the results first: `=r` for 32 bits, `=h` 16, `=l` 64, `=f` and `=d` for f32 and
-    f64 registers, the same without `=` for operands, a number for an operand that shares a result's register, then clobbers such as `~{memory}`. Without `pure` the code
+    f64 registers, the same without `=` for operands, `n` or `i` for an integer that is a constant and stands in the code as a number, a number for an operand that shares a result's register, then clobbers such as `~{memory}`. Without `pure` the code
     is kept, in order with accesses to memory.
 
     C1: at least one result, and at least one operand beside tensors. C2: all have one shape. C3: no pointers. C4: `pack` is a power of two. C5: constraints fit the operands in number, kind and
@@ -63,8 +63,14 @@ def Tile_InlineAsmOp : Tile_Op<"inline_asm", [DeclareOpInterfaceMethods<MemoryEf
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
-    /// One operand of the code: the class of its register ('r', 'h', 'l', 'f', 'd') and how wide that is.
-    struct Constraint { char kind; unsigned bits; bool isResult; };
+    /// One operand of the code: the class of its register ('r', 'h', 'l', 'f', 'd'), or 'n' or 'i' for a number in the
+    /// code, and how wide that is.
+    struct Constraint {
+      char kind;
+      unsigned bits;
+      bool isResult;
+      bool isImmediate() const { return kind == 'n' || kind == 'i'; }
+    };
     /// The entries of `constraints`, results first, without clobbers; or what is wrong with them.
     ::mlir::FailureOr<::llvm::SmallVector<Constraint>> parseConstraints(::llvm::function_ref<void(const ::llvm::Twine &)> wrong);
     /// Elements of `type` that one operand of the code holds.

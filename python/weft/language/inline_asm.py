@@ -26,8 +26,9 @@ def inline_asm_elementwise(
     The code runs once for every ``pack`` elements. ``$0``, ``$1`` ... are first its results, then its operands:
     elements of 32 bits or more take an operand each, narrower ones are packed, at most ``pack`` of them, into 32 bits,
     the first in the lowest. ``constraints`` has an entry for each: ``=r`` for 32 bits, ``=h`` 16, ``=l`` 64, ``=f``
-    float32, ``=d`` float64, without ``=`` for operands, then clobbers such as ``~{memory}``. Code that does more than
-    compute its results has ``is_pure`` false. Nothing is promoted: operands have their own types, pointers are int64.
+    float32, ``=d`` float64, without ``=`` for operands, ``n`` or ``i`` for an integer that is a constant and stands in
+    the code as a number, then clobbers such as ``~{memory}``. Code that does more than compute its results has
+    ``is_pure`` false. Nothing is promoted: operands have their own types, pointers are int64.
 
         v = wl.load(x + at)
         t = wl.inline_asm_elementwise("tanh.approx.f32 $0, $1;", "=f,f", [v], dtype=wl.float32, is_pure=True, pack=1)

@@ -38,6 +38,8 @@ Value bitsOf(Value value, Emitter &e) {
 
 /// Elements in one register of the code, the first in the lowest bits.
 Value packed(ArrayRef<Value> elements, const Constraint &constraint, Emitter &e) {
+  if (constraint.isImmediate()) // as it is: what computes it would make it a register
+    return elements.front();
   SmallVector<Value> parts = llvm::map_to_vector(elements, [&](Value each) { return bitsOf(each, e); });
   Value whole = parts.front();
   if (unsigned count = parts.size(); count > 1) {
@@ -90,7 +92,12 @@ LogicalResult lowerInlineAsm(tile::InlineAsmOp op, Emitter &e) {
         SmallVector<Value> elements;
         for (unsigned k = 0; k < each; ++k)
           elements.push_back(e.registers(operand)[std::min(first + i + k, count - 1)]);
-        operands.push_back(packed(elements, constraints[next++], e));
+        const Constraint &constraint = constraints[next++];
+        operands.push_back(packed(elements, constraint, e));
+        if (constraint.isImmediate() && !matchPattern(operands.back(), m_Constant()))
+          return op.emitOpError() << "expected a constant, which the constraint '" << Twine(constraint.kind)
+                                  << "' puts into the code as a number, but got a value that is known when the kernel "
+                                     "runs; make it a constexpr, or constrain it by 'r'";
       }
     }
     SmallVector<Value> made = e.inlineAsm(op.getCode(), spelling, types, operands, !op.getPure());
