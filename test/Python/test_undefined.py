@@ -3,6 +3,7 @@
 reductions, products and copies past registers, and nothing where it does not.
 """
 
+import ml_dtypes
 import numpy as np
 import pytest
 import weft
@@ -42,6 +43,23 @@ def test_what_nobody_uses_is_no_fault(kind):
     x, y = np.arange(64).astype(kind), np.zeros(64, kind)
     assert not simulate(copied, 1, x, y, 50, N=64).findings
     assert np.array_equal(y[:50], x[:50] + 49)
+
+
+@weft.jit
+def widened(x, y, m, n, BLOCK: wl.constexpr):
+    i, j = wl.arange(0, BLOCK)[:, None], wl.arange(0, BLOCK)[None, :]
+    mask = (i < m) & (j < n)
+    wl.store(y + i * n + j, wl.load(x + i * n + j, mask=mask).to(wl.float32), mask=mask)
+
+
+@pytest.mark.parametrize("n", [9, 12, 13])
+@pytest.mark.parametrize("kind", ["float8_e4m3fn", "float8_e5m2", "bfloat16", "float16"])
+def test_neighbours_in_a_word_are_no_fault(kind, n):
+    """Narrow floats are widened several at a time, those at an edge beside ones that nothing loaded."""
+    element = np.float16 if kind == "float16" else getattr(ml_dtypes, kind)
+    x, y = np.arange(16 * n).reshape(16, n).astype(element), np.zeros((13, n), np.float32)
+    assert not simulate(widened, 1, x, y, 13, n, BLOCK=16, num_warps=1).findings
+    assert np.array_equal(y, x[:13].astype(np.float32))
 
 
 @weft.jit

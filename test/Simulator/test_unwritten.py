@@ -51,10 +51,30 @@ CASES = {
         + "st.global.u32 [%d1], %r6; // BUG",
         ("PART", "%r5", "%r4"),
     ),
-    "arithmetic on a half": (
+    "a sum's lower half": (
+        HALF_WRITTEN + "add.u64 %d5, %d4, 1; mov.b64 {%r4, %r5}, %d5;\nst.global.u32 [%d1], HALF; // BUG",
+        ("HALF", "%r5", "%r4"),
+    ),
+    "carries go upwards": (
         HALF_WRITTEN
-        + "add.u64 %d5, %d4, OTHER; cvt.u32.u64 %r4, %d5; add.u32 %r4, %r4, %r0;\nst.global.u32 [%d1], %r4; // BUG",
-        ("%d4, OTHER", "%d4, 1", "%d1, 1"),
+        + "shl.b64 %d5, %d4, 32; sub.u64 %d5, %d5, %d1; mov.b64 {%r4, %r5}, %d4; sub.u32 %r6, HALF, %r0;\n"
+        "st.global.u32 [%d1], %r6; // BUG",
+        ("HALF", "%r5", "%r4"),
+    ),
+    "what is above a carry": (
+        "cvt.u16.u32 %h1, %r0; mov.b32 %r4, PAIR; mad.lo.u32 %r4, %r4, 3, %r0; mov.b32 {%h2, %h3}, %r4;\n"
+        "st.global.b16 [%d1], %h2; // BUG",
+        ("PAIR", "{%h7, %h1}", "{%h1, %h7}"),
+    ),
+    "shifted by some bits": (
+        "cvt.u16.u32 %h1, %r0; mov.b32 %r4, {%h7, %h1}; shr.u32 %r4, %r4, BY; mov.b32 {%h2, %h3}, %r4;\n"
+        "st.global.b16 [%d1], %h2; // BUG",
+        ("BY", "1", "16"),
+    ),
+    "exclusive or": (
+        "cvt.u16.u32 %h1, %r0; mov.b32 %r4, {%h7, %h1}; xor.b32 %r4, %r4, %r0; not.b32 %r4, %r4;\n"
+        "mov.b32 {%h2, %h3}, %r4;\nst.global.b16 [%d1], HALF; // BUG",
+        ("HALF", "%h2", "%h3"),
     ),
     "masked to a byte": (
         HALF_WRITTEN

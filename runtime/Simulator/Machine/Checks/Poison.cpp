@@ -123,9 +123,52 @@ std::optional<BytePoison> packedBytes(const Warp &warp, const Record &record, co
   return result;
 }
 
+/// Shifts by a constant: a byte of the result has bits of one byte of the source or of two neighbours.
+std::optional<BytePoison> shiftedBytes(const Warp &warp, const Record &record, const Site &site) {
+  const std::string_view mnemonic = site.instruction->mnemonic;
+  const auto &modifiers = site.instruction->modifiers;
+  if ((mnemonic != "shr" && mnemonic != "shl") || modifiers.size() != 1)
+    return std::nullopt;
+  const auto [bits, isSigned] = integerType(modifiers[0]);
+  const std::optional<uint64_t> by = constantOf(warp, record.op[2], 32);
+  if (!bits || !by)
+    return std::nullopt;
+  const BytePoison from = bytePoisonOf(warp, record.op[1]);
+  const int bytes = int(bits / 8), step = int(std::min<uint64_t>(*by / 8, bytes)), next = *by % 8 != 0;
+  auto at = [&](int i) { return i < 0 ? 0 : i < bytes ? from[i] : isSigned ? from[bytes - 1] : 0; };
+  BytePoison to{};
+  for (int i = 0; i < bytes; ++i)
+    to[i] = mnemonic == "shl" ? at(i - step) | at(i - step - next) : at(i + step) | at(i + step + next);
+  return to;
+}
+
+/// Sums, differences and the lower halves of products of integers: carries go upwards, so a byte of the result depends
+/// on none above it. Exclusive or and complement: on its own alone.
+std::optional<BytePoison> carriedBytes(const Warp &warp, const Record &record, const Site &site) {
+  const std::string_view mnemonic = site.instruction->mnemonic;
+  const auto &modifiers = site.instruction->modifiers;
+  const bool sums = mnemonic == "add" || mnemonic == "sub", products = mnemonic == "mul" || mnemonic == "mad",
+             alone = mnemonic == "xor" || mnemonic == "not";
+  const bool plain =
+      ((sums || alone) && modifiers.size() == 1) || (products && modifiers.size() == 2 && modifiers.front() == "lo");
+  const unsigned bits = plain ? integerType(modifiers.back()).first : 0;
+  if (!bits)
+    return std::nullopt;
+  BytePoison to{};
+  for (int operand = 1; operand < 6; ++operand) {
+    if (record.op[operand] == noRef || (site.destinations >> operand & 1))
+      continue;
+    const BytePoison from = bytePoisonOf(warp, record.op[operand]);
+    uint32_t below = 0;
+    for (unsigned i = 0; i < bits / 8; ++i)
+      to[i] |= below = alone ? from[i] : below | from[i];
+  }
+  return to;
+}
+
 /// What an instruction that only moves bytes leaves unwritten in its destinations, by bytes: mov, with packing and
-/// unpacking, cvt between integers, shifts by whole bytes, and what picks bytes; and what computes two elements of a
-/// word apart. False for any other instruction.
+/// unpacking, cvt between integers, and what picks bytes; what computes two elements of a word apart; and what computes
+/// bytes from bytes that are known: shifts, sums. False for any other instruction.
 bool copiesBytes(Warp &warp, const Record &record, const Site &site, std::vector<std::pair<Ref, BytePoison>> &results) {
   const std::string_view mnemonic = site.instruction->mnemonic;
   const auto &modifiers = site.instruction->modifiers;
@@ -161,21 +204,12 @@ bool copiesBytes(Warp &warp, const Record &record, const Site &site, std::vector
     results.emplace_back(record.op[0], resized(bytes, toBits, toSigned, std::max(toBits, 32u)));
     return true;
   }
-  if ((mnemonic == "shr" || mnemonic == "shl") && modifiers.size() == 1 && (record.op[2] & constantRef)) {
-    auto [bits, isSigned] = integerType(modifiers[0]);
-    const uint32_t by = *warp.reg<const uint32_t>(record.op[2]);
-    if (!bits || by % 8)
-      return false;
-    const BytePoison from = bytePoisonOf(warp, record.op[1]);
-    BytePoison to{};
-    const unsigned bytes = bits / 8, step = std::min(by / 8, bytes);
-    for (unsigned i = 0; i < bytes; ++i) {
-      if (mnemonic == "shl")
-        to[i] = i >= step ? from[i - step] : 0;
-      else
-        to[i] = i + step < bytes ? from[i + step] : isSigned ? from[bytes - 1] : 0;
-    }
-    results.emplace_back(record.op[0], to);
+  if (std::optional<BytePoison> shifted = shiftedBytes(warp, record, site)) {
+    results.emplace_back(record.op[0], *shifted);
+    return true;
+  }
+  if (std::optional<BytePoison> carried = carriedBytes(warp, record, site)) {
+    results.emplace_back(record.op[0], *carried);
     return true;
   }
   if (std::optional<BytePoison> picked = pickedBytes(warp, record, site)) {
