@@ -3,6 +3,8 @@
 reductions, products and copies past registers, and nothing where it does not.
 """
 
+import inspect
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -133,6 +135,25 @@ def test_products_follow_rows_and_columns(block, stages, seed):
         assert run(m, n, 3 * block, None) == (set(), True)
     assert run(few, few, 2 * block + 8, 0.0) == (set(), True)
     assert run(few, few, 2 * block + 8, None)[0] == {"uninitialised"}
+
+
+def line_in(kernel, text):
+    """The file and line of a kernel's that has a text."""
+    lines, first = inspect.getsourcelines(kernel.fn)
+    return f"test_undefined.py:{first + next(i for i, line in enumerate(lines) if text in line)})"
+
+
+@pytest.mark.parametrize("stages", [1, 3])
+def test_the_load_is_named(stages):
+    """In registers, and where a loop's loads go past them: what is missing, and where."""
+    x, y = np.ones(64, np.float32), np.zeros(1, np.float32)
+    (found, *_) = simulate(greatest, 1, x, y, 50, OTHER=None, N=64).findings
+    assert "has no 'other'" in found.message and line_in(greatest, "wl.load(") in found.message
+    a, c = np.ones((24, 40), np.float16), np.zeros((24, 24), np.float32)
+    found = simulate(product, 1, a, a.T.copy(), c, 24, 24, 40, OTHER=None, BLOCK=32, num_stages=stages).findings
+    named = [line_in(product, text) for text in ("left = ", "right = ")]
+    assert found and all("has no 'other'" in each.message for each in found)
+    assert all(any(line in each.message for line in named) for each in found)
 
 
 @weft.jit

@@ -75,6 +75,8 @@ void runCopy(Warp &warp, const Record &record, uint32_t mask) {
   copy.pc = warp.here();
   copy.bytes = uint8_t(bytes);
   copy.unwritten = record.op[2] == noRef ? 0 : poisonOf(warp, record.op[2]);
+  if (copy.unwritten)
+    copy.origin = readHere(warp, originOf(warp, record.op[2], firstLane(copy.unwritten)));
   uint32_t whole = 0;
   eachLane(mask, [&](unsigned lane) {
     uint32_t wanted = record.op[2] == noRef ? bytes : std::min(warp.reg<const uint32_t>(record.op[2])[lane], bytes);

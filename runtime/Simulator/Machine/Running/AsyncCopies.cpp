@@ -36,8 +36,10 @@ void complete(Warp &warp, const AsyncCopy &copy, unsigned lane, GlobalAccesses &
     g->writePc = copy.pc;
     g->writeThread = uint16_t(warp.index * laneCount + lane);
   }
-  if (copy.unwritten >> lane & 1) // of how many bytes, nothing wrote
+  if (copy.unwritten >> lane & 1) { // of how many bytes, nothing wrote
     markUnwritten(warp, to, copy.bytes, (1u << copy.bytes) - 1);
+    rememberOrigin(warp, to, copy.bytes, (1u << copy.bytes) - 1, copy.origin);
+  }
 }
 
 } // namespace

@@ -4,6 +4,7 @@
 #include "runtime/Support/Format.h"
 
 #include <algorithm>
+#include <string_view>
 
 namespace weft::simulator::machine {
 namespace {
@@ -13,6 +14,9 @@ bool isPredicate(const Warp &warp, Ref ref) { return ref < warp.kernel->vectorSt
 bool isIn(const auto &memory, const std::byte *at) {
   return !memory.empty() && at >= memory.data() && at < memory.data() + memory.size();
 }
+
+/// The register of Weft's own PTX that stands for what a mask leaves out where nobody asked for a value.
+constexpr std::string_view leftOut = "'undefined'";
 
 /// "'ld.global.f32' at line 9 (f.cu:3)".
 std::string instructionAt(const Warp &warp, uint32_t pc) {
@@ -74,6 +78,14 @@ uint32_t readNow(Warp &warp, uint32_t origin) {
   return warp.block->origins.add(read);
 }
 
+uint32_t readHere(Warp &warp, uint32_t origin) {
+  if (!origin)
+    return origin;
+  Origin read = warp.block->origins[origin];
+  read.read = warp.here();
+  return warp.block->origins.add(read);
+}
+
 uint32_t readFirst(Warp &warp, Origin::Cause cause, uint64_t place) {
   return warp.block->origins.add({cause, Origin::nowhere, warp.here(), 0, place});
 }
@@ -108,6 +120,10 @@ std::string describeOrigin(const Warp &warp, uint32_t number) {
   };
   switch (origin.cause) {
   case Origin::Register:
+    if (reg() == leftOut)
+      return format("the load or atomic operation at {} has no 'other' for what its mask leaves out (a machine has 0 "
+                    "there); give it one, or a mask to what uses it",
+                    siteName(warp, origin.read));
     return format("nothing wrote {} before {} read it", reg(), reader);
   case Origin::Guard:
     return format("{}, whose predicate was false, left {} unwritten, and {} was the first to read it",

@@ -52,6 +52,8 @@ uint32_t originOf(const Warp &warp, Ref ref, unsigned lane);
 void setOrigin(Warp &warp, Ref ref, uint32_t lanes, uint32_t origin);
 /// The same origin, read by the record that runs if nobody read it before.
 uint32_t readNow(Warp &warp, uint32_t origin);
+/// The same origin, read by the record that runs, whoever read it before.
+uint32_t readHere(Warp &warp, uint32_t origin);
 /// The number of an origin that the record which runs is the first to read.
 uint32_t readFirst(Warp &warp, Origin::Cause cause, uint64_t place);
 /// The origin of unwritten bytes at a resolved place of memory.

@@ -68,6 +68,7 @@ struct AsyncCopy {
   uint32_t group[laneCount]; ///< how many groups the lane had committed before
   uint64_t from[laneCount];
   uint32_t unwritten = 0; ///< lanes of which nothing wrote how many bytes they copy
+  uint32_t origin = 0;    ///< of that number
 };
 
 /// A warp's copies in flight, oldest first.
