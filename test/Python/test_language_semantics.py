@@ -333,6 +333,40 @@ def test_strided_two_dimensional_access(seed):
     assert np.array_equal(y, x.T)
 
 
+@weft.jit
+def numbers_of_all_bits(x, y, VALUE: wl.constexpr, BLOCK: wl.constexpr):
+    at = wl.arange(0, BLOCK)
+    kind = x.dtype.element_ty
+    wl.store(y + at, wl.load(x + at, mask=at < 1, other=VALUE))
+    wl.store(y + BLOCK + at, wl.full((BLOCK,), VALUE, kind))
+    wl.store(y + 2 * BLOCK, VALUE)
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "held"),
+    [
+        ("int32", 0xFFFFFFFF, -1),
+        ("int32", 0x80000000, -(2**31)),
+        ("uint32", -1, 0xFFFFFFFF),
+        ("int8", 0xF0, -16),
+        ("uint8", -128, 128),
+        ("int64", 2**64 - 2, -2),
+        ("uint64", -1, 2**64 - 1),
+        ("int16", 7, 7),
+    ],
+)
+def test_numbers_fill_the_bits_of_what_they_are_stored_to(kind, value, held):
+    x, y = np.zeros(1, kind), np.zeros(17, kind)
+    numbers_of_all_bits[(1,)](x, y, VALUE=value, BLOCK=8)
+    assert y.tolist() == [0] + [held] * 16
+
+
+@pytest.mark.parametrize(("kind", "value"), [("int8", 256), ("uint8", -129), ("int32", 2**32)])
+def test_numbers_of_more_bits_do_not_fit(kind, value):
+    with pytest.raises(weft.CompilationError, match=f"a number that fits {kind}, but got {value}"):
+        numbers_of_all_bits[(1,)](np.zeros(1, kind), np.zeros(17, kind), VALUE=value, BLOCK=8)
+
+
 def test_scalar_loads_and_stores():
     @weft.jit
     def kernel(x, y, i):

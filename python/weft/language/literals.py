@@ -41,6 +41,17 @@ def to_tensor(value: Any, what: str = "a value") -> tensor:
     raise errors.expected_value(what, value)
 
 
+def bits_constant(value: Any, value_type: dtype) -> tensor:
+    """A constant scalar of a given type that a number fills, as memory holds it: 0xffffffff is -1 of int32, and -1 the
+    largest number of uint32. A number of more bits does not fit."""
+    if value_type.is_int() and not value_type.is_bool() and isinstance(value, int):
+        bits = value_type.primitive_bitwidth
+        least, whole = value_type.get_int_min_value(), 1 << bits
+        if -whole // 2 <= value < whole:
+            value = (value - least) % whole + least
+    return scalar_constant(value, value_type)
+
+
 def scalar_constant(value: Any, value_type: dtype) -> tensor:
     """A constant scalar of a given type; the number must fit."""
     bounded = value_type.is_int() and not value_type.is_bool() and isinstance(value, (bool, int))

@@ -10,7 +10,7 @@ from . import errors
 from .block_pointers import access, block_pointer, checked_axes
 from .casts import convert
 from .emit import Builder, builtin, current
-from .literals import is_number, scalar_constant, to_tensor
+from .literals import bits_constant, is_number, to_tensor
 from .promotion import broadcast_shape, broadcast_to_shape
 from .types import dtype, int1, int8, int64, pointer_type, uint64, unwrap
 from .value import member, tensor
@@ -61,7 +61,7 @@ def as_element(value: Any, element: dtype, operation: str, argument: str) -> ten
     """A value as what a pointer points to: cast, or a number made a constant of that type."""
     value = unwrap(value)
     if is_number(value) and not element.is_ptr():
-        return scalar_constant(float(value) if element.is_floating() else _integer(value, element), element)
+        return bits_constant(float(value) if element.is_floating() else _integer(value, element), element)
     converted = to_tensor(value, f"'{argument}' of '{operation}'")
     if converted.dtype.is_ptr() and element in (int64, uint64):
         return convert(converted, element)  # an address is an integer in memory

@@ -10,7 +10,7 @@ from . import errors
 from .casts import convert, reread
 from .combine import to_scalar
 from .emit import builtin, current
-from .literals import is_number, scalar_constant, to_tensor
+from .literals import bits_constant, is_number, scalar_constant, to_tensor
 from .promotion import broadcast_pair, broadcast_to_shape, operands
 from .types import dtype, int8, int32, unwrap
 from .value import attach, member, tensor
@@ -81,7 +81,7 @@ def full(shape: Any, value: Any, dtype: dtype) -> tensor:
         raise errors.expected_dtype("full", element)
     sizes = constant_shape(shape, "the shape of full")
     if is_number(value):
-        scalar = scalar_constant(value if element.is_floating() else int(value), element)
+        scalar = bits_constant(value if element.is_floating() else int(value), element)
     else:
         scalar = to_tensor(value, "the value of 'full'")
         if scalar.shape:
