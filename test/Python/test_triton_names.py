@@ -12,6 +12,7 @@ import sys
 
 import numpy as np
 import pytest
+import torch
 import weft
 import weft.triton as triton
 import weft.triton.language as tl
@@ -200,6 +201,24 @@ def test_the_driver_says_what_is_there():
     assert facts["max_shared_mem"] > 48 * 1024
     assert facts["multiprocessor_count"] > 0
     assert (target.backend == "cpu") == (weft.device() == "simulator")
+
+
+@triton.jit
+def of_its_target(x, FROM: tl.constexpr):
+    tl.store(x, tl.target_info.current_target().arch if tl.target_info.cuda_capability_geq(FROM) else 0)
+
+
+def test_the_target_is_known_in_kernels_and_outside():
+    now = tl.target_info.current_target()
+    assert (now.backend, now.warp_size) == ("cuda", 32)
+    assert now.arch == triton.runtime.driver.active.get_current_target().arch
+    assert tl.target_info.is_cuda() and not tl.target_info.is_hip()
+    for major in (8, 9, 10):
+        known = tl.target_info.cuda_capability_geq(major)
+        assert known is (now.arch >= 10 * major)
+        x = torch.full((1,), -1, dtype=torch.int32)
+        of_its_target[(1,)](x, major)
+        assert x.item() == (now.arch if known else 0)
 
 
 def test_a_report_is_a_table(capsys, tmp_path):

@@ -158,9 +158,15 @@ def _wrapped(value: int, bits: int) -> int:
 _state = threading.local()
 
 
+def current_or_none() -> Builder | None:
+    """The builder of the kernel being compiled, where one is."""
+    builder: Builder | None = getattr(_state, "builder", None)
+    return builder
+
+
 def current() -> Builder:
     """The builder of the kernel being compiled; an error outside of one."""
-    builder = getattr(_state, "builder", None)
+    builder = current_or_none()
     if builder is None:
         raise errors.outside_kernel()
     return builder

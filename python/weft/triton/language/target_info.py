@@ -1,8 +1,13 @@
 # Part of Weft. SPDX-License-Identifier: Apache-2.0
-"""``triton.language.target_info``: questions of a kernel about what it is compiled for, answered when it is."""
+"""``triton.language.target_info``: questions about what a kernel is compiled for, answered when it is; outside of
+kernels, about what kernels are compiled for now."""
 
+from weft.compiler.targets import target_of
 from weft.language import constexpr_function
-from weft.language.emit import current
+from weft.language.emit import current_or_none
+from weft.runtime.devices import open_device
+from weft.targets import targets
+from weft.triton.backends.compiler import GPUTarget
 
 
 @constexpr_function
@@ -21,16 +26,19 @@ is_hip_cdna3 = is_hip_cdna4 = is_hip_gfx1250 = is_hip
 
 
 @constexpr_function
-def cuda_capability_geq(major: int, minor: int = 0) -> bool:
-    """Whether the target has at least this compute capability."""
-    digits = "".join(c for c in current().target if c.isdigit())
-    return int(digits) >= 10 * major + minor
+def current_target() -> GPUTarget:
+    """The target: "cuda", for the simulator too, which runs the code of NVIDIA's GPUs; the compute capability as in 90;
+    threads of a warp."""
+    builder = current_or_none()
+    target = targets()[builder.target if builder else target_of(open_device())]
+    return GPUTarget("cuda", target.capability, target.warp_size)
 
 
 @constexpr_function
-def current_target() -> str:
-    """The target's name, such as "sm_90a"."""
-    return current().target
+def cuda_capability_geq(major: int, minor: int = 0) -> bool:
+    """Whether the target has at least this compute capability."""
+    arch = current_target().arch
+    return isinstance(arch, int) and arch >= 10 * major + minor
 
 
 __all__ = [
