@@ -4,6 +4,8 @@ source that is pasted into generated modules, pointers that are no tensors, cons
 """
 
 import functools
+import inspect
+import types
 
 import numpy as np
 import pytest
@@ -118,6 +120,59 @@ def test_parameters_and_source_as_libraries_read_them():
     assert [p.name for p in scaled.params if p.do_not_specialize_on_alignment] == ["y"]
     assert scaled.src.startswith("def scaled(x, y, n, factor") and scaled.src.endswith("at < n)\n")
     assert scaled.__globals__ is globals()
+
+
+def scaling_by(factor):
+    @triton.jit
+    def inner(v):
+        return v * factor
+
+    return inner
+
+
+TEXT = """def of_text(x, y, n, BLOCK: tl.constexpr):
+    FACTOR: tl.constexpr = {factor}
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y + at, inner(tl.load(x + at, at < n, other=0)) + FACTOR, at < n)
+"""
+
+
+def made_of_text(text, name, **scope):
+    """As Triton's library of kernels makes them: an empty function with a scope, whose source is replaced."""
+
+    def empty():
+        pass
+
+    exec(text, scope)
+    function = types.FunctionType(empty.__code__, scope)
+    function.__name__, function.__signature__ = name, inspect.signature(scope[name])
+    options = list(inspect.signature(triton.JITFunction.__init__).parameters.values())[2:]
+    attributes = {each.name: getattr(scaled, each.name, each.default) for each in options}
+    kernel = triton.JITFunction(function, **{**attributes, "repr": lambda specialization: name + "_of_text"})
+    kernel._unsafe_update_src(text)
+    return kernel
+
+
+def test_kernels_made_of_text():
+    inner = scaling_by(tl.constexpr(4))
+    assert inner.get_capture_scope()["factor"].value == 4 and inner.get_capture_scope()["np"] is np
+    assert scaled.repr(None) == "scaled"
+    x = np.arange(100, dtype=np.float32)
+    for factor in (2, 5):
+        kernel = made_of_text(TEXT.format(factor=factor), "of_text", tl=tl, inner=inner)
+        y = np.zeros(100, np.float32)
+        kernel[(2,)](x, y, 100, BLOCK=64, arch=None, ptx_options=None, min_shared_mem=None)
+        np.testing.assert_array_equal(y, 4 * x + factor)
+        assert f"constexpr = {factor}" in kernel.src and kernel.do_not_specialize == ["n"]
+        assert kernel.repr(None) == "of_text_of_text"
+
+
+def test_text_that_is_no_kernel():
+    with pytest.raises(ValueError, match="expected a text that defines 'scaled', but got 'def other"):
+        triton.JITFunction(scaled.fn)._unsafe_update_src("def other(x):\n    pass\n")
+    kernel = made_of_text(TEXT.format(factor=2).replace("tl.load(", "tl.nothing("), "of_text", tl=tl, inner=scaled)
+    with pytest.raises(CompilationError, match=r"<text \w+>:4:.*\n.*tl\.nothing"):
+        kernel[(2,)](np.zeros(4, np.float32), np.zeros(4, np.float32), 4, BLOCK=4)
 
 
 class Pointer:

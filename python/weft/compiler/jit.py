@@ -31,7 +31,7 @@ from .launchable import Launchable
 from .lower import Options
 from .reads import Reads, Unknown, key_of
 from .signature import Signature, for_function, parse
-from .source import Source, file_lines, read
+from .source import Source, file_lines, listed, read
 from .specialise import CONSTANT, compared, refused, token
 from .targets import target_of
 
@@ -40,7 +40,8 @@ _OPTIONS = ("num_warps", "num_stages", "debug", "enable_fp_fusion")
 # Triton's advice on schedules, for other vendors' machines too, and where its libdevice lies: without effect here, for
 # values that change no result.
 _ADVICE = (
-    *("num_ctas", "maxnreg", "ir_override", "launch_pdl", "extern_libs"),
+    *("num_ctas", "maxnreg", "ir_override", "launch_pdl", "extern_libs", "arch", "ptx_version", "ptx_options"),
+    *("sched4reg", "clc", "min_shared_mem", "instrumentation_mode", "enable_reflect_ftz", "sanitize_overflow"),
     *("waves_per_eu", "matrix_instr_nonkdim", "kpack", "schedule_hint"),
 )
 
@@ -61,11 +62,18 @@ class JITFunction(Launchable):
         do_not_specialize: Iterable[int | str] = (),
         do_not_specialize_on_alignment: Iterable[int | str] = (),
         debug: bool = False,
+        noinline: bool | None = None,
+        version: Any = None,
+        repr: Any = None,
+        launch_metadata: Any = None,
     ):
         if not isinstance(fn, types.FunctionType):
             raise TypeError(f"expected a function to decorate with @weft.jit, but got {fn!r}")
         self.fn = fn
         self.debug = debug
+        self.do_not_specialize = do_not_specialize
+        self.do_not_specialize_on_alignment = do_not_specialize_on_alignment
+        self.repr = repr or (lambda specialization: fn.__name__)
         self._lines = file_lines(fn)
         self.signature = inspect.signature(fn)
         self.params = parameters.of(fn, self.signature, do_not_specialize, do_not_specialize_on_alignment)
@@ -99,6 +107,24 @@ class JITFunction(Launchable):
     def source(self) -> Source:
         """The function's source, as it was when the function was defined."""
         return read(self.fn, self._lines)
+
+    def get_capture_scope(self) -> dict[str, Any]:
+        """The names that the kernel's code finds outside of it: globals, and of enclosing functions."""
+        names = zip(self.fn.__code__.co_freevars, self.fn.__closure__ or (), strict=True)
+        return self.__globals__ | {name: cell.cell_contents for name, cell in names}
+
+    def _unsafe_update_src(self, src: str) -> None:
+        """Become the kernel of this name that a text defines, with the same globals: how Triton's libraries make
+        kernels of text. ValueError where it defines none."""
+        made: dict[str, Any] = {}
+        exec(compile(src, listed(src), "exec"), self.__globals__, made)
+        if not isinstance(made.get(self.__name__), types.FunctionType):
+            raise ValueError(f"expected a text that defines '{self.__name__}', but got {src[:60]!r}")
+        made[self.__name__].__module__ = self.__module__
+        for cached in ("src", "source", "names"):
+            self.__dict__.pop(cached, None)
+        options = (self.do_not_specialize, self.do_not_specialize_on_alignment, self.debug)
+        self.__init__(made[self.__name__], *options, repr=self.repr)  # type: ignore[misc]
 
     @functools.cached_property
     def src(self) -> str:

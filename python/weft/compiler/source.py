@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import hashlib
 import inspect
 import linecache
 import textwrap
@@ -49,6 +50,13 @@ def file_lines(function: types.FunctionType) -> list[str]:
     """The lines of the file, notebook cell or other text known to ``linecache`` that defines a function; [] without."""
     linecache.checkcache(function.__code__.co_filename)
     return linecache.getlines(function.__code__.co_filename, function.__globals__)
+
+
+def listed(text: str) -> str:
+    """The name under which a text's lines are known to ``linecache``, as those of a file are."""
+    name = f"<text {hashlib.sha256(text.encode()).hexdigest()[:16]}>"
+    linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
+    return name
 
 
 def read(function: types.FunctionType, lines: list[str]) -> Source:
