@@ -1,9 +1,9 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // Values that nothing wrote: followed through copies and arithmetic, reported where they matter.
 //
-// Per register and lane, and within a register per byte: a struct with padding travels in words of which some bytes were
-// never written, elements that are narrower than a word several at a time. Arithmetic on such a word taints the bytes of
-// its result that depend on them, where the instruction says which these are, and otherwise all.
+// Per register and lane, and within a register per byte: a struct with padding travels in words of which some bytes
+// were never written, elements that are narrower than a word several at a time. Arithmetic on such a word taints the
+// bytes of its result that depend on them, where the instruction says which these are, and otherwise all.
 #pragma once
 
 #include "runtime/Simulator/Machine/State/Warp.h"
