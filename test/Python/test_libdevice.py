@@ -2,6 +2,7 @@
 """libdevice's names against NumPy in float64: errors in units of the last place of float32."""
 
 import math
+import re
 
 import numpy as np
 import pytest
@@ -72,10 +73,46 @@ def test_functions_of_one_number(name):
     assert error.max() <= units + 0.51, (error.max(), x[error.argmax()])
 
 
+# function: (arguments, reference, error relative to the result, error added to it)
+FAST = {
+    "exp10": (spread(-30, 30), lambda x: 10.0**x, 2e-5, 0),
+    "exp": (spread(-80, 80), np.exp, 2e-5, 0),
+    "log": (np.abs(logs(-40, 40)), np.log, 2**-21, 2**-21),
+    "log2": (np.abs(logs(-40, 40)), np.log2, 2**-22, 2**-22),
+    "log10": (np.abs(logs(-40, 40)), np.log10, 2**-21, 2**-22),
+    "sin": (spread(-math.pi, math.pi), np.sin, 0, 2**-20),
+    "cos": (spread(-math.pi, math.pi), np.cos, 0, 2**-20),
+    "tan": (spread(-1.4, 1.4), np.tan, 2**-17, 2**-19),
+    "tanh": (logs(-9, 4), np.tanh, 2**-10.9, 0),
+}
+
+
+@pytest.mark.parametrize("name", FAST)
+def test_fast_functions(name):
+    """By one or two instructions, within their errors; of float64 as accurate as without ``fast_``."""
+    x, reference, relative, absolute = FAST[name]
+    y, z = np.full(N, np.nan, np.float32), np.full(N, np.nan)
+    kernel = unary[1,](x.astype(np.float32), y, F=getattr(libdevice, f"fast_{name}f"), N=N)
+    exact = reference(x.astype(np.float32).astype(np.float64))
+    assert (np.abs(y - exact) <= relative * np.abs(exact) + absolute).all()
+    if name != "exp":
+        assert len(re.findall(r"\b(?:ex2|lg2|sin|cos|tanh)\.approx", kernel.ptx)) == N // 128 * (1 + (name == "tan"))
+    unary[1,](x.astype(np.float64), z, F=getattr(libdevice, f"fast_{name}f"), N=N)
+    exact = reference(x.astype(np.float64))
+    assert (np.abs(z - exact) <= 1e-14 * np.maximum(np.abs(exact), 1)).all()
+
+
 @weft.jit
 def binary(x, y, z, F: wl.constexpr, N: wl.constexpr):
     at = wl.arange(0, N)
     wl.store(z + at, F(wl.load(x + at), wl.load(y + at)))
+
+
+def test_fast_powers():
+    x, y, z = np.abs(logs(-6, 6)), spread(-4, 4), np.full(N, np.nan, np.float32)
+    binary[1,](x, y, z, F=libdevice.fast_powf, N=N)
+    exact = x.astype(np.float64) ** y.astype(np.float64)
+    assert (np.abs(z - exact) <= 1e-5 * exact).all()
 
 
 BINARY = {

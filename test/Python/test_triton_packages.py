@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 import weft
+import weft.language as wl
 import weft.triton as triton
 import weft.triton.language as tl
 from weft.compiler.diagnostics import CompilationError
@@ -310,7 +311,27 @@ def test_rates_of_the_device():
 @triton.jit
 def reads_what_is_masked(x, y, n, BLOCK: tl.constexpr):
     at = tl.arange(0, BLOCK)
-    tl.store(y + at, tl.load(x + at, at < n))
+    tl.store(y + at, wl.load(x + at, at < n))  # the language's own, which Triton's fills with 0
+
+
+@triton.jit
+def sums_of_rows(x, tables, y, n, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    inside = at < n
+    total = tl.sum(tl.load(x + at, mask=inside).to(tl.float32), 0)
+    edge = tl.sum(tl.load(tl.make_block_ptr(x, (n,), (1,), (0,), (BLOCK,), (0,)), boundary_check=(0,)).to(tl.float32))
+    row = tl.load(tables + at, inside).to(tl.pointer_type(tl.int32))
+    tl.store(y, total)
+    tl.store(y + 1, edge + tl.sum(tl.load(row, inside), 0))
+
+
+@pytest.mark.parametrize("kind", [np.float16, np.float32, np.int8, np.int64])
+def test_what_a_mask_leaves_out_is_zero(kind, seed):
+    """Triton's code for NVIDIA's GPUs has 0 there, and kernels add it up."""
+    x = torch.from_numpy(np.random.default_rng(seed).integers(-9, 9, 50).astype(kind))
+    row, y = torch.arange(50, dtype=torch.int32), torch.full((2,), torch.nan)
+    sums_of_rows[(1,)](x, row.data_ptr() + 4 * torch.arange(50), y, 50, BLOCK=64)
+    assert y.tolist() == [x.sum(), x.sum() + row.sum()]
 
 
 def test_a_trial_keeps_to_the_checks_that_were_chosen(monkeypatch):

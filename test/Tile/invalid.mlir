@@ -158,6 +158,17 @@ func.func @promise(%a: i32) {
 
 // -----
 
+func.func @unroll_factor(%n: index) {
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  // expected-error@+1 {{expected 'tile.unroll_factor' on an 'scf.for' to be a positive i32, but got 0 : i32}}
+  scf.for %i = %zero to %n step %one {
+  } {tile.unroll_factor = 0 : i32}
+  return
+}
+
+// -----
+
 func.func @num_stages(%n: index) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index

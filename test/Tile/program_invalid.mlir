@@ -57,6 +57,14 @@ func.func @inline_asm_c4(%x: i32) {
 
 // -----
 
+func.func @inline_asm_c5_number(%x: f32) {
+  // expected-error@+1 {{expected an integer for the constraint 'n', but got 'f32'}}
+  %0 = tile.inline_asm "add.f32 $0, $1, 1.0;", "=f,n" pack 1 %x : (f32) -> f32
+  return
+}
+
+// -----
+
 func.func @inline_asm_c5_kind(%x: i32) {
   // expected-error@+1 {{expected a constraint of 'r', 'h', 'l', 'f' or 'd', of '=' and one of these, of 'n' or 'i', or the number of a result, but got '=m'}}
   %0 = tile.inline_asm "mov $0, $1;", "=m,r" pack 1 %x : (i32) -> i32

@@ -8,6 +8,8 @@ namespace weft::tile {
 
 /// On an `scf.for`: it has about as few iterations as are in flight at once, so that work for ones that it has not counts.
 inline constexpr llvm::StringLiteral fewIterationsAttrName = "tile.few_iterations";
+/// How many iterations of a loop shall stand one after another (i32).
+inline constexpr llvm::StringLiteral unrollFactorAttrName = "tile.unroll_factor";
 
 /// On an `scf.for`: copies of its loops are to be made by warps of their own wherever they can be, also where blocks that
 /// share a multiprocessor would hide them.

@@ -118,7 +118,7 @@ LogicalResult TileDialect::verifyOperationAttribute(Operation *op, NamedAttribut
   StringRef name = attribute.getName();
   if (isPromise(name))
     return verifyPromise(op, attribute);
-  if (name == numStagesAttrName) {
+  if (name == numStagesAttrName || name == unrollFactorAttrName) {
     if (isa<scf::ForOp>(op) && isPositive(attribute.getValue()))
       return success();
     return op->emitOpError() << "expected '" << name << "' on an 'scf.for' to be a positive i32, but got "
@@ -143,10 +143,10 @@ LogicalResult TileDialect::verifyOperationAttribute(Operation *op, NamedAttribut
     InFlightDiagnostic diagnostic = op->emitOpError()
                                     << "expected an attribute that the tile dialect knows, but got '" << name << "'";
     diagnostic.attachNote() << "it knows '" << kernelAttrName << "', '" << scheduleAttrName << "', '"
-                            << ordersAccessesAttrName << "', '" << numStagesAttrName << "', '" << fewIterationsAttrName
-                            << "', '" << warpSpecializeAttrName << "', '" << leavesRowsAttrName << "', '"
-                            << impreciseSumsAttrName << "', '" << divisibilityAttrName << "', '" << contiguityAttrName
-                            << "' and '" << constancyAttrName << "'";
+                            << ordersAccessesAttrName << "', '" << numStagesAttrName << "', '" << unrollFactorAttrName
+                            << "', '" << fewIterationsAttrName << "', '" << warpSpecializeAttrName << "', '"
+                            << leavesRowsAttrName << "', '" << impreciseSumsAttrName << "', '" << divisibilityAttrName
+                            << "', '" << contiguityAttrName << "' and '" << constancyAttrName << "'";
     return diagnostic;
   }
   auto function = dyn_cast<func::FuncOp>(op);

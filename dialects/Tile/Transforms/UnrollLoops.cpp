@@ -5,7 +5,9 @@
 //
 // What depends on the loop's number alone (rows of a stencil, taps, halves) is then a constant, loads of several
 // iterations are in flight together, and neither a counter nor a branch is left. Products stay in their loops: those
-// are what copies run ahead of.
+// are what copies run ahead of. Of a loop that asks for it (`tile.unroll_factor`) as many iterations as it asks for stand
+// one after another, and another loop has the rest.
+#include "dialects/Tile/IR/LoopAttributes.h"
 #include "dialects/Tile/IR/Schedule.h"
 #include "dialects/Tile/IR/TileOps.h"
 #include "dialects/Tile/IR/TileProgramOps.h"
@@ -67,6 +69,15 @@ bool isShort(scf::ForOp loop, int64_t threads) {
   return !walked.wasInterrupted() && static_cast<int64_t>(trips->getZExtValue()) * body <= mostInstructions;
 }
 
+/// Whether nothing runs ahead of a loop's products, and nothing inside of it is a loop.
+bool isPlain(scf::ForOp loop) {
+  return !loop.getBody()
+              ->walk([](Operation *op) {
+                return isa<DotOp, RowDotOp, LoopLikeOpInterface>(op) ? WalkResult::interrupt() : WalkResult::advance();
+              })
+              .wasInterrupted();
+}
+
 struct UnrollLoops : weft::tile::impl::TileUnrollLoopsBase<UnrollLoops> {
   void runOnOperation() override;
 };
@@ -77,7 +88,10 @@ void UnrollLoops::runOnOperation() {
   int64_t threads = 32 * scheduleOf(getOperation()).warps;
   // Those inside of others come first: where they are gone, what held them may be short.
   getOperation().walk([&](scf::ForOp loop) {
+    auto factor = dyn_cast_or_null<IntegerAttr>(loop->removeAttr(unrollFactorAttrName));
     if (isShort(loop, threads))
       (void)loopUnrollFull(loop);
+    else if (factor && factor.getInt() > 1 && isPlain(loop))
+      (void)loopUnrollByFactor(loop, factor.getInt());
   });
 }

@@ -223,6 +223,8 @@ class Loops(Statements):
             attributes = {}
             if iterator.num_stages is not None:
                 attributes["tile.num_stages"] = builder.i32(iterator.num_stages)
+            if iterator.loop_unroll_factor is not None:
+                attributes["tile.unroll_factor"] = builder.i32(iterator.loop_unroll_factor)
             if iterator.warp_specialize:
                 attributes["tile.warp_specialize"] = builder.native.unit
             results = builder.op("scf.for", [*bounds, *initial_handles], types, attributes, [region])

@@ -42,7 +42,8 @@ class range:
     ``num_stages`` is how many iterations of the loop's loads are in flight at once (the kernel's ``num_stages`` by
     default). Where copies of whole tiles are made by one thread (sm_90a), warps of their own make them if that pays;
     with ``warp_specialize`` also where a second block of the multiprocessor would hide the waits, as none does for
-    kernels with one program for each multiprocessor. Triton's other advice is accepted and has no effect.
+    kernels with one program for each multiprocessor. ``loop_unroll_factor`` iterations stand one after another, where the
+    loop has no products and no loops. Triton's other advice is accepted and has no effect.
     """
 
     __weft_builtin__ = True
@@ -64,6 +65,8 @@ class range:
         self.step: Any = 1 if step is None else step
         self.warp_specialize = bool(unwrap(warp_specialize))
         self.num_stages = None if unwrap(num_stages) is None else constant_int(num_stages, "num_stages of range")
+        factor = unwrap(loop_unroll_factor)
+        self.loop_unroll_factor = None if factor is None else constant_int(factor, "loop_unroll_factor of range")
 
 
 class static_range:

@@ -14,6 +14,16 @@ module attributes {warp.target = "sm_80"} {
 // -----
 
 module attributes {warp.target = "sm_80"} {
+  func.func @number(%x: i32) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 1, stages = 1>} {
+    // expected-error@+1 {{expected a constant, which the constraint 'n' puts into the code as a number, but got a value that is known when the kernel runs; make it a constexpr, or constrain it by 'r'}}
+    %0 = tile.inline_asm "add.s32 $0, $1, 1;", "=r,n" pack 1 %x : (i32) -> i32
+    return
+  }
+}
+
+// -----
+
+module attributes {warp.target = "sm_80"} {
   func.func @vector() attributes {tile.kernel} {
     // expected-error@+1 {{has a result of type 'vector<4xf32>', which has no place in registers}}
     %v = arith.constant dense<0.0> : vector<4xf32>

@@ -118,3 +118,36 @@ func.func @said(%x: f32) -> f32 {
   } {tile.num_stages = 4 : i32}
   return %r : f32
 }
+
+// -----
+
+// Two iterations a turn, as is asked for, and another loop for what is left; no more of a loop with a product.
+// CHECK-LABEL: func.func @by_a_factor
+// CHECK:         scf.for
+// CHECK-COUNT-2: arith.muli %{{.*}} : tensor<128xi32>
+// CHECK:         scf.yield
+// CHECK:         scf.for
+// CHECK-COUNT-1: arith.muli %{{.*}} : tensor<128xi32>
+// CHECK:         scf.yield
+// CHECK-NOT:     tile.unroll_factor
+// CHECK:         scf.for
+// CHECK-COUNT-1: tile.dot
+// CHECK:         scf.yield
+// CHECK-NOT:     scf.for
+// CHECK:         return
+func.func @by_a_factor(%x: tensor<128xi32>, %a: tensor<16x16xf16>, %n: i32) -> (tensor<128xi32>, tensor<16x16xf32>) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %zero = arith.constant dense<0.0> : tensor<16x16xf32>
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%y = %x) -> (tensor<128xi32>) : i32 {
+    %s = tile.splat %i : i32 -> tensor<128xi32>
+    %moved = arith.addi %y, %s : tensor<128xi32>
+    %next = arith.muli %moved, %y : tensor<128xi32>
+    scf.yield %next : tensor<128xi32>
+  } {tile.unroll_factor = 2 : i32}
+  %d = scf.for %i = %c0 to %n step %c1 iter_args(%sum = %zero) -> (tensor<16x16xf32>) : i32 {
+    %next = tile.dot %a, %a, %sum : tensor<16x16xf16> * tensor<16x16xf16> -> tensor<16x16xf32>
+    scf.yield %next : tensor<16x16xf32>
+  } {tile.unroll_factor = 2 : i32}
+  return %r, %d : tensor<128xi32>, tensor<16x16xf32>
+}

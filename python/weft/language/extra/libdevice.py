@@ -2,7 +2,7 @@
 """NVIDIA's names of functions of numbers (CUDA's libdevice), made of the language's own: element by element, operands
 broadcast together, 16-bit floats through float32.
 
-Functions whose names begin with ``fast_`` are as accurate as the others.
+Functions whose names begin with ``fast_`` are those of :mod:`weft.language.extra.fast`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from weft.language.promotion import broadcast_pair, operands
 from weft.language.types import float32, float64, get_int_dtype, int32, int64, uint32, uint64
 from weft.language.value import tensor
 
-from . import instructions
+from . import fast, instructions
 from .instructions import brev as brev
 from .instructions import byte_perm as byte_perm
 from .instructions import double2hiint as double2hiint
@@ -545,10 +545,8 @@ def _as(function: Callable[..., Any], name: str) -> Any:
     return builtin(other)
 
 
-fast_expf, fast_exp10f, fast_logf = _as(exp, "fast_expf"), _as(exp10, "fast_exp10f"), _as(log, "fast_logf")
-fast_log2f, fast_log10f = _as(log2, "fast_log2f"), _as(log10, "fast_log10f")
-fast_sinf, fast_cosf, fast_tanf = _as(sin, "fast_sinf"), _as(cos, "fast_cosf"), _as(tan, "fast_tanf")
-fast_tanhf, fast_powf, fast_dividef = _as(tanh, "fast_tanhf"), _as(pow, "fast_powf"), _as(fdiv, "fast_dividef")
+fast_expf, fast_dividef = _as(exp, "fast_expf"), _as(fdiv, "fast_dividef")
+globals().update(fast.functions(globals()))  # fast_exp10f ... fast_powf
 rsqrt_rn = _as(rsqrt, "rsqrt_rn")
 floor, ceil = _as(maths_floor, "floor"), _as(maths_ceil, "ceil")
 globals().update(instructions.INSTRUCTIONS)  # add_rn ... ull2double_ru

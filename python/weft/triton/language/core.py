@@ -11,6 +11,7 @@ from weft.language.shapes import MAX_ELEMENTS
 from weft.language.types import get_int_dtype as _get_int_dtype
 from weft.language.types import unwrap
 
+from .loads import load as load
 from .polling import atomic_poll as atomic_poll
 from .types import *  # noqa: F403
 
