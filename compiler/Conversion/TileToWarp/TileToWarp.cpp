@@ -234,7 +234,13 @@ void Writer::describeRepeats(Operation *op, LayoutAttr layout, Operation *writte
       !(load || isa<arith::CmpIOp, arith::DivSIOp, arith::DivUIOp>(op)))
     return;
   AxisInfo::Axes repeats = load ? repeatsOf(load, proven) : repeatsOf(op, proven);
-  if (llvm::any_of(repeats, [](int64_t run) { return run > 1; }))
+  // Neighbours of which a thread has one each are nothing to it.
+  bool areInThread = llvm::any_of(layout.getLayout().bases(warp::InDim::Register), [&](uint32_t basis) {
+    SmallVector<int64_t, 4> step = layout.getLayout().delinearize(basis);
+    return llvm::all_of(llvm::zip_equal(step, repeats),
+                        [](auto each) { return std::get<0>(each) < std::get<1>(each); });
+  });
+  if (areInThread)
     written->setAttr(warp::constancyAttrName, b.getDenseI32ArrayAttr(llvm::to_vector_of<int32_t>(repeats)));
 }
 

@@ -229,8 +229,8 @@ func.func @wide(%x: !tile.ptr<f32> {tile.divisibility = 16 : i32}, %y: !tile.ptr
 // CHECK: arith.cmpi slt, {{.*}} {warp.constancy = array<i32: 16>}
 // CHECK: arith.cmpi slt, {{.*}} : tensor
 // CHECK: tile.load {{.*}} {warp.constancy = array<i32: 4>, warp.contiguity = 1 : i32} : tensor
-// CHECK: tile.load {{.*}} {warp.contiguity = 1 : i32} : tensor
-func.func @repeats(%x: !tile.ptr<f32> {tile.divisibility = 16 : i32}, %n: i32 {tile.divisibility = 16 : i32}, %m: i32)
+// CHECK: tile.load {{.*}} {warp.contiguity = 4 : i32, {{.*}}} : tensor
+func.func @repeats(%x: !tile.ptr<i32> {tile.divisibility = 16 : i32}, %y: !tile.ptr<i32> {tile.divisibility = 16 : i32}, %n: i32 {tile.divisibility = 16 : i32}, %m: i32)
     attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 1, stages = 1>} {
   %four = arith.constant dense<4> : tensor<256xi32>
   %r = tile.make_range {start = 0 : i32, end = 256 : i32} : tensor<256xi32>
@@ -239,12 +239,13 @@ func.func @repeats(%x: !tile.ptr<f32> {tile.divisibility = 16 : i32}, %n: i32 {t
   %mask = arith.cmpi slt, %r, %limit : tensor<256xi32>
   %any = tile.splat %m : i32 -> tensor<256xi32>
   %other = arith.cmpi slt, %r, %any : tensor<256xi32>
-  %b = tile.splat %x : !tile.ptr<f32> -> tensor<256x!tile.ptr<f32>>
-  %p = tile.addptr %b, %quarter : tensor<256x!tile.ptr<f32>>, tensor<256xi32>
-  %v = tile.load %p, %mask : tensor<256x!tile.ptr<f32>>
-  %w = tile.load %p, %other : tensor<256x!tile.ptr<f32>>
-  %sum = arith.addf %v, %w : tensor<256xf32>
-  %q = tile.addptr %b, %r : tensor<256x!tile.ptr<f32>>, tensor<256xi32>
-  tile.store %q, %sum : tensor<256x!tile.ptr<f32>>
+  %b = tile.splat %x : !tile.ptr<i32> -> tensor<256x!tile.ptr<i32>>
+  %p = tile.addptr %b, %quarter : tensor<256x!tile.ptr<i32>>, tensor<256xi32>
+  %v = tile.load %p, %mask : tensor<256x!tile.ptr<i32>>
+  %c = tile.splat %y : !tile.ptr<i32> -> tensor<256x!tile.ptr<i32>>
+  %q = tile.addptr %c, %r : tensor<256x!tile.ptr<i32>>, tensor<256xi32>
+  %old = tile.load %q, %mask : tensor<256x!tile.ptr<i32>>
+  %all = arith.select %other, %old, %v : tensor<256xi1>, tensor<256xi32>
+  tile.store %q, %all, %mask : tensor<256x!tile.ptr<i32>>
   return
 }
