@@ -42,8 +42,8 @@ class range:
     ``num_stages`` is how many iterations of the loop's loads are in flight at once (the kernel's ``num_stages`` by
     default). Where copies of whole tiles are made by one thread (sm_90a), warps of their own make them if that pays;
     with ``warp_specialize`` also where a second block of the multiprocessor would hide the waits, as none does for
-    kernels with one program for each multiprocessor. ``loop_unroll_factor`` iterations stand one after another, where the
-    loop has no products and no loops. Triton's other advice is accepted and has no effect.
+    kernels with one program for each multiprocessor. ``loop_unroll_factor`` iterations stand one after another, where
+    the loop has no products and no loops. Triton's other advice is accepted and has no effect.
     """
 
     __weft_builtin__ = True

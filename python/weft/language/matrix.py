@@ -140,8 +140,8 @@ def _fit_side_by_side(lhs: tensor, rhs: tensor, precision: str) -> bool:
 
 
 def _side_by_side(lhs: tensor, rhs: tensor, acc: tensor | None, result: Any, precision: str) -> tensor:
-    """Products of a batch, whose rows lie one after another in the first factor and the result, and whose columns in the
-    second."""
+    """Products of a batch, whose rows lie one after another in the first factor and the result, and whose columns in
+    the second."""
     count, rows, inner, columns = (*lhs.shape, rhs.shape[2])
     flat = result.scalar.with_shape((count * rows, columns))
     one = _one_product(

@@ -1,7 +1,7 @@
 # Part of Weft. SPDX-License-Identifier: Apache-2.0
-"""libdevice's functions whose names begin with ``fast_``: of float32 and narrower floats, one or two instructions of the
-unit for special functions (PTX ISA 9.7.3), with their errors, as CUDA's intrinsics of these names have them. Of float64
-there are no such instructions: they are the functions without ``fast_``.
+"""libdevice's functions whose names begin with ``fast_``: of float32 and narrower floats, one or two instructions of
+the unit for special functions (PTX ISA 9.7.3), with their errors, as CUDA's intrinsics of these names have them. Of
+float64 there are no such instructions: they are the functions without ``fast_``.
 """
 
 from __future__ import annotations

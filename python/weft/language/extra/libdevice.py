@@ -546,7 +546,8 @@ def _as(function: Callable[..., Any], name: str) -> Any:
 
 
 fast_expf, fast_dividef = _as(exp, "fast_expf"), _as(fdiv, "fast_dividef")
-globals().update(fast.functions(globals()))  # fast_exp10f ... fast_powf
+_exact = {f.__name__: f for f in (exp10, log, log2, log10, sin, cos, tan, tanh, pow)}
+globals().update(fast.functions(_exact))  # fast_exp10f ... fast_powf
 rsqrt_rn = _as(rsqrt, "rsqrt_rn")
 floor, ceil = _as(maths_floor, "floor"), _as(maths_ceil, "ceil")
 globals().update(instructions.INSTRUCTIONS)  # add_rn ... ull2double_ru

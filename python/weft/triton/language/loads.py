@@ -20,8 +20,8 @@ def load(
     eviction_policy: str = "",
     volatile: bool = False,
 ) -> Any:
-    """:func:`weft.language.load`. What ``mask`` leaves out is 0 without ``other``: Triton leaves it open and has 0 there on
-    NVIDIA's GPUs, on which sums over ragged edges count."""
+    """:func:`weft.language.load`. What ``mask`` leaves out is 0 without ``other``: Triton leaves it open and has 0
+    there on NVIDIA's GPUs, on which sums over ragged edges count."""
     scalars = isinstance(pointer, wl.tensor) and pointer.dtype.is_ptr() and not pointer.dtype.element_ty.is_ptr()
     if unwrap(mask) is not None and unwrap(other) is None and scalars and not isinstance(pointer, block_pointer):
         other = 0
