@@ -151,6 +151,33 @@ def test_powers_of_special_numbers():
     np.testing.assert_allclose(z, exact, rtol=1e-4)
 
 
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_rounding_to_integers(kind, seed):
+    """Halves, numbers beside them by single bits, those that have no bits behind the point, any bits at all."""
+    halves = np.arange(-8, 8.5, 0.5).astype(kind)
+    large = kind(2.0 ** np.finfo(kind).nmant) * np.array([-2, -1, -0.5, 0.5, 1, 2], kind)
+    near = np.concatenate([halves, large, large + 1, large - kind(0.5)])
+    near = np.concatenate([near, np.nextafter(near, kind(np.inf)), np.nextafter(near, kind(-np.inf))])
+    width = np.dtype(kind).itemsize
+    any_bits = (
+        np.random.default_rng(seed).integers(0, 2 ** (8 * width), N, dtype=np.uint64).astype(f"u{width}").view(kind)
+    )
+    x = np.resize(np.concatenate([near, [np.nan, np.inf, -np.inf, -0.0], any_bits]), N).astype(kind)
+    y, nearest, away = np.full(N, np.nan, kind), np.zeros(N, np.int64), np.zeros(N, np.int64)
+    unary[1,](x, y, F=libdevice.round, N=N)
+    finite = np.where(np.isfinite(x), x, kind(0))
+    whole = np.trunc(finite)
+    exact = whole + np.where(np.abs(finite - whole) >= 0.5, np.copysign(kind(1), x), kind(0)).astype(kind)
+    np.testing.assert_array_equal(y, np.where(np.isfinite(x), exact, x))
+    known = ~np.isnan(x)
+    assert np.array_equal(np.signbit(y)[known], np.signbit(x)[known])
+    unary[1,](x, nearest, F=libdevice.llrint, N=N)
+    unary[1,](x, away, F=libdevice.llround, N=N)
+    fits = np.abs(x) < 2.0**62
+    np.testing.assert_array_equal(nearest[fits], np.rint(x[fits]).astype(np.int64))
+    np.testing.assert_array_equal(away[fits], y[fits].astype(np.int64))
+
+
 @weft.jit
 def remainder(x, y, z, N: wl.constexpr):
     at = wl.program_id(0) * N + wl.arange(0, N)

@@ -106,7 +106,12 @@ def _operation(operation: str, *values: tensor) -> tensor:
 @builtin
 def round(x: Any) -> tensor:
     """To the nearest integer, halves away from zero; a float."""
-    return _same_type("round", lambda v: _operation("round", v), x)
+
+    def function(v: tensor) -> tensor:
+        half = _operation("copysign", *broadcast_pair(scalar_constant(0.5, v.dtype), v))
+        return _operation("trunc", instructions.INSTRUCTIONS["add_rz"](v, half))  # no sum comes up to the next integer
+
+    return _same_type("round", function, x)
 
 
 @builtin
@@ -130,7 +135,8 @@ def trunc(x: Any) -> tensor:
 @builtin
 def llrint(x: Any) -> tensor:
     """To the nearest int64, halves to the even one."""
-    return convert(rint(x), int64)
+    value = _wide(x, "llrint")
+    return instructions.INSTRUCTIONS["double2ll_rn" if value.dtype == float64 else "float2ll_rn"](value)
 
 
 @builtin
