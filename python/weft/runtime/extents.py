@@ -10,14 +10,21 @@ from typing import Any
 def extent(array: Any) -> tuple[int, int] | None:
     """The first byte of a NumPy array or a torch tensor, and the one past its last; None of anything else, such as an
     address."""
-    if hasattr(array, "data_ptr") and hasattr(array, "stride") and hasattr(array, "element_size"):
-        begin, shape, size = int(array.data_ptr()), tuple(array.shape), int(array.element_size())
-        steps = [step * size for step in array.stride()]
-    elif hasattr(array, "ctypes") and hasattr(array, "strides"):
-        begin, shape, size = int(array.ctypes.data), array.shape, int(array.itemsize)
-        steps = list(array.strides)
-    else:
-        return None
+    if hasattr(array, "data_ptr") and hasattr(array, "is_contiguous"):
+        begin = int(array.data_ptr())
+        if array.is_contiguous():
+            return begin, begin + int(array.nbytes)
+        size = int(array.element_size())
+        return _span(begin, array.shape, [step * size for step in array.stride()], size)
+    if hasattr(array, "ctypes") and hasattr(array, "strides"):
+        begin = int(array.ctypes.data)
+        if array.flags.c_contiguous:
+            return begin, begin + int(array.nbytes)
+        return _span(begin, array.shape, array.strides, int(array.itemsize))
+    return None
+
+
+def _span(begin: int, shape: Sequence[int], steps: Sequence[int], size: int) -> tuple[int, int]:
     if 0 in shape:
         return begin, begin
     ends = [step * (count - 1) for step, count in zip(steps, shape, strict=True)]
@@ -26,9 +33,13 @@ def extent(array: Any) -> tuple[int, int] | None:
 
 def share_memory(arguments: Sequence[Any], pairs: Iterable[tuple[int, int]]) -> bool:
     """Whether two arguments of a pair, by number, may share memory: they do not where both are arrays of which one ends
-    before the other begins."""
-    for first, second in pairs:
-        one, other = extent(arguments[first]), extent(arguments[second])
+    before the other begins. Part of every launch of a kernel that asks for it."""
+    known: dict[int, tuple[int, int] | None] = {}
+    for pair in pairs:
+        for place in pair:
+            if place not in known:
+                known[place] = extent(arguments[place])
+        one, other = known[pair[0]], known[pair[1]]
         if one is None or other is None or (one[0] < other[1] and other[0] < one[1]):
             return True
     return False
