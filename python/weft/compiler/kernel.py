@@ -15,7 +15,7 @@ import time
 import warnings
 from collections import namedtuple
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, astuple, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from .. import native
@@ -92,7 +92,7 @@ class Kernel:
         """This kernel for arrays that may share memory. Compiled where ``apart`` asks for it."""
         if not self.apart:
             return self
-        made = build(self.function, replace(self.signature, apart=False), self.options, self.target)
+        made = self.function.compile_for(replace(self.signature, apart=False), self.target, *astuple(self.options))
         return replace(made, simulated=self.simulated, cooperative=self.cooperative)
 
     def fitting(self, arguments: Sequence[Any]) -> Kernel:
