@@ -232,6 +232,50 @@ func.func @load_unknown_mask(%p: tensor<2x!tile.ptr<f32>>, %m: tensor<2xi1>, %ot
   return %0, %1 : tensor<2xf32>, tensor<2xf32>
 }
 
+// What is made of a load, element by element, is stored under the load's mask, or a narrower one: nobody sees the other value.
+// CHECK-LABEL: func.func @load_unseen
+// CHECK: tile.load %{{[^,]*}}, %[[MASK:[^,]*]] : tensor<32x!tile.ptr<f16>>
+// CHECK: tile.store %{{[^,]*}}, %{{[^,]*}}, %[[MASK]] :
+// CHECK: tile.store
+func.func @load_unseen(%p: tensor<32x!tile.ptr<f16>>, %q: tensor<32x!tile.ptr<f32>>, %m: tensor<32xi1>, %n: tensor<32xi1>) {
+  %other = arith.constant dense<0.0> : tensor<32xf16>
+  %v = tile.load %p, %m, %other : tensor<32x!tile.ptr<f16>>
+  %w = arith.extf %v : tensor<32xf16> to tensor<32xf32>
+  %e = math.exp2 %w : tensor<32xf32>
+  tile.store %q, %e, %m : tensor<32x!tile.ptr<f32>>
+  %narrow = arith.andi %n, %m : tensor<32xi1>
+  tile.store %p, %v, %narrow : tensor<32x!tile.ptr<f16>>
+  return
+}
+
+// Sums see it, and so do stores under another mask, addresses, floats of 8 bits, of which several are computed in one word,
+// and whoever takes the result.
+// CHECK-LABEL: func.func @load_seen
+// CHECK-COUNT-5: tile.load %{{[^,]*}}, %{{[^,]*}}, %{{[^,]*}} :
+func.func @load_seen(%p: tensor<32x!tile.ptr<i32>>, %q: tensor<32x!tile.ptr<f8E5M2>>, %b: !tile.ptr<i32>, %m: tensor<32xi1>, %n: tensor<32xi1>,
+                     %other: tensor<32xi32>) -> (i32, tensor<32xi32>) {
+  %zero = arith.constant dense<0.0> : tensor<32xf8E5M2>
+  %v = tile.load %p, %m, %other : tensor<32x!tile.ptr<i32>>
+  %sum = "tile.reduce"(%v) <{axis = 0 : i32}> ({
+  ^bb0(%x: i32, %y: i32):
+    %z = arith.addi %x, %y : i32
+    "tile.yield"(%z) : (i32) -> ()
+  }) : (tensor<32xi32>) -> i32
+  %w = tile.load %p, %m, %other : tensor<32x!tile.ptr<i32>>
+  tile.store %p, %w, %n : tensor<32x!tile.ptr<i32>>
+  %at = tile.load %p, %m, %other : tensor<32x!tile.ptr<i32>>
+  %base = tile.splat %b : !tile.ptr<i32> -> tensor<32x!tile.ptr<i32>>
+  %to = tile.addptr %base, %at : tensor<32x!tile.ptr<i32>>, tensor<32xi32>
+  tile.store %to, %other, %m : tensor<32x!tile.ptr<i32>>
+  %f = tile.load %q, %m, %zero : tensor<32x!tile.ptr<f8E5M2>>
+  %g = arith.extf %f : tensor<32xf8E5M2> to tensor<32xf32>
+  %square = arith.mulf %g, %g : tensor<32xf32>
+  %h = arith.truncf %square : tensor<32xf32> to tensor<32xf8E5M2>
+  tile.store %q, %h, %m : tensor<32x!tile.ptr<f8E5M2>>
+  %r = tile.load %p, %m, %other : tensor<32x!tile.ptr<i32>>
+  return %sum, %r : i32, tensor<32xi32>
+}
+
 // CHECK-LABEL: func.func @load_dead
 func.func @load_dead(%p: tensor<8x!tile.ptr<f32>>) {
   // CHECK-NEXT: tile.load %{{.*}} {isVolatile}

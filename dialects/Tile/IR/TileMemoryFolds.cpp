@@ -2,9 +2,11 @@
 // Folds and canonicalization of pointers, loads, stores and assertions.
 #include "dialects/Tile/IR/TileOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/IR/PatternMatch.h"
+#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 using namespace weft::tile;
@@ -80,6 +82,51 @@ struct FoldLoadMask : OpRewritePattern<LoadOp> {
   }
 };
 
+/// Whether a mask is false wherever another is: the other, or that and more.
+static bool isWithin(Value mask, Value other) {
+  if (mask == other)
+    return true;
+  auto both = mask ? mask.getDefiningOp<arith::AndIOp>() : arith::AndIOp();
+  return both && (isWithin(both.getLhs(), other) || isWithin(both.getRhs(), other));
+}
+
+/// Whether an op computes each element of its results from the same elements of its operands, in no case by a branch, and
+/// no two elements in one word whose sums could carry.
+static bool keepsElementsApart(Operation *op) {
+  auto isOfSomeBytes = [](Type type) {
+    Type element = elementTypeOf(type);
+    return element.isInteger(1) || (element.isIntOrFloat() && element.getIntOrFloatBitWidth() > 8);
+  };
+  bool mayBranch =
+      isa<arith::RemFOp, arith::DivSIOp, arith::DivUIOp, arith::RemSIOp, arith::RemUIOp, math::SinOp, math::CosOp>(op);
+  return op->hasTrait<OpTrait::Elementwise>() && isMemoryEffectFree(op) && !mayBranch &&
+         llvm::all_of(op->getOperandTypes(), isOfSomeBytes) && llvm::all_of(op->getResultTypes(), isOfSomeBytes);
+}
+
+/// A load's other value that nobody sees: what is made of it, element by element, is stored under the load's mask.
+struct DropUnseenOther : OpRewritePattern<LoadOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(LoadOp load, PatternRewriter &rewriter) const override {
+    constexpr size_t most = 64; // values
+    if (!load.getMask() || !load.getOther())
+      return rewriter.notifyMatchFailure(load, "no mask, or no other value");
+    llvm::SmallSetVector<Value, 8> made;
+    made.insert(load.getResult());
+    for (size_t i = 0; i < made.size(); ++i)
+      for (OpOperand &use : made[i].getUses()) {
+        auto store = dyn_cast<StoreOp>(use.getOwner());
+        if (store && store.getValue() == made[i] && store.getPtr() != made[i] &&
+            isWithin(store.getMask(), load.getMask()))
+          continue;
+        if (store || made.size() > most || !keepsElementsApart(use.getOwner()))
+          return rewriter.notifyMatchFailure(load, "somebody may see the other value");
+        made.insert(use.getOwner()->result_begin(), use.getOwner()->result_end());
+      }
+    rewriter.modifyOpInPlace(load, [&] { load.getOtherMutable().clear(); });
+    return success();
+  }
+};
+
 /// A store whose mask is known: all true writes without a mask, all false writes nothing.
 struct FoldStoreMask : OpRewritePattern<StoreOp> {
   using OpRewritePattern::OpRewritePattern;
@@ -99,7 +146,7 @@ struct FoldStoreMask : OpRewritePattern<StoreOp> {
 } // namespace
 
 void LoadOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRContext *context) {
-  patterns.add<FoldLoadMask>(context);
+  patterns.add<FoldLoadMask, DropUnseenOther>(context);
 }
 
 void StoreOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRContext *context) {
