@@ -62,10 +62,9 @@ struct Traffic {
 Traffic trafficOf(Operation *op, const LinearLayout &layout, const AxisAnalysis &axes, const TargetInfo &target) {
   Access accessed = accessOf(op, axes, target);
   std::optional<warp::AffineAddress> sum = warp::affineAddressOf(op->getOperand(0));
-  auto along = [](const warp::AffineSum &of, size_t axis) { return axis < of.axes.size() ? of.axes[axis] : 0; };
   for (size_t axis = 0; sum && axis < accessed.shape.size(); ++axis) {
-    bool isKnown = llvm::all_of(sum->strided, [&](const auto &term) { return along(term.second, axis) == 0; });
-    accessed.strides.push_back(isKnown ? std::optional(along(*sum, axis)) : std::nullopt);
+    bool isKnown = llvm::all_of(sum->strided, [&](const auto &term) { return term.second.along(axis) == 0; });
+    accessed.strides.push_back(isKnown ? std::optional(sum->along(axis)) : std::nullopt);
   }
   AxisInfo::Axes equal;
   if (isa<tile::LoadOp>(op)) { // one load for those that are equal, as `describeRepeats` says of them

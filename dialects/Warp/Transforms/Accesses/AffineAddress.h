@@ -18,6 +18,8 @@ struct AffineSum {
   llvm::SmallVector<int64_t, 2> axes;
   int64_t constant = 0;
 
+  /// How much it counts up along an axis.
+  int64_t along(size_t axis) const { return axis < axes.size() ? axes[axis] : 0; }
   /// Whether it is the same for all elements and in all iterations.
   bool isFixed() const;
 };

@@ -148,13 +148,15 @@ template <typename Terms> static bool isSame(const Terms &a, const Terms &b) {
          });
 }
 
+/// Whether two sums count up alike, from element to element and from iteration to iteration.
+static bool haveSameSlope(const AffineSum &x, const AffineSum &y, size_t rank) {
+  return isSame(x.iterations, y.iterations) &&
+         llvm::all_of(llvm::seq<size_t>(0, rank), [&](size_t axis) { return x.along(axis) == y.along(axis); });
+}
+
 /// Whether two sums differ by a constant for the same element in the same iteration.
 static bool isAlike(const AffineSum &x, const AffineSum &y, size_t rank) {
-  auto coefficient = [](const AffineSum &sum, size_t axis) { return axis < sum.axes.size() ? sum.axes[axis] : 0; };
-  for (size_t axis = 0; axis < rank; ++axis)
-    if (coefficient(x, axis) != coefficient(y, axis))
-      return false;
-  return isSame(x.symbols, y.symbols) && isSame(x.iterations, y.iterations);
+  return isSame(x.symbols, y.symbols) && haveSameSlope(x, y, rank);
 }
 
 /// What is 0, for accesses whose sums are alike.
@@ -176,7 +178,7 @@ static Equations equationsOf(ArrayRef<std::pair<const AffineSum *, const AffineS
       loops.insert(loop);
   }
   for (auto [axis, size] : llvm::enumerate(sizes))
-    add([axis = axis](const AffineSum &sum) { return axis < sum.axes.size() ? sum.axes[axis] : 0; }, size - 1, true);
+    add([axis = axis](const AffineSum &sum) { return sum.along(axis); }, size - 1, true);
   if (!sameIteration)
     for (Value loop : loops) {
       std::optional<int64_t> trips = tripsOf(loop);
@@ -222,14 +224,10 @@ static std::optional<AffineSum> columnOf(const AffineAddress &address, Value str
     auto isIndex = [](const auto &terms) {
       return llvm::all_of(terms, [](const auto &term) { return term.second >= 0 && isNeverNegative(term.first); });
     };
-    bool isSameSlope = isSame(column.iterations, address.iterations);
-    for (size_t axis = 0; axis < rank; ++axis)
-      isSameSlope &=
-          (axis < column.axes.size() ? column.axes[axis] : 0) == (axis < address.axes.size() ? address.axes[axis] : 0);
     bool isNeverLess = column.constant >= 0 && isIndex(column.symbols) &&
                        llvm::all_of(column.axes, [](int64_t x) { return x >= 0; }) &&
                        llvm::all_of(column.iterations, [](const auto &term) { return term.second >= 0; });
-    if (bound.end == stride && isSameSlope && isNeverLess)
+    if (bound.end == stride && haveSameSlope(column, address, rank) && isNeverLess)
       return column;
   }
   return std::nullopt;
