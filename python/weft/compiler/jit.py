@@ -257,8 +257,8 @@ class JITFunction(Launchable):
         if 0 in extent:
             return None
         kernel: Kernel = launch.kernel
-        if kernel.apart and kernel.fitting(values) is not kernel:
-            kernel = kernel.in_place
+        if kernel.apart and (fitting := kernel.fitting(values)) is not kernel:
+            kernel = fitting
             launch = launch._replace(kernel=kernel, module=kernel.module(device_for(values)))
         if kernel.cooperative:
             cooperative.check(kernel, launch.module, device_for(values), extent)

@@ -75,6 +75,8 @@ static Found constantSum(int64_t value) {
   return checked(std::move(sum));
 }
 
+bool weft::warp::isOutsideOfLoops(Value value) { return isa<func::FuncOp>(value.getParentBlock()->getParentOp()); }
+
 /// The scalar that a value is, in every element, if it is from outside of loops.
 static Value fixedScalar(Value value) {
   while (Operation *op = value.getDefiningOp()) {
@@ -82,8 +84,7 @@ static Value fixedScalar(Value value) {
       break;
     value = op->getOperand(0);
   }
-  bool isOutside = isa<func::FuncOp>(value.getParentBlock()->getParentOp());
-  return isOutside && value.getType().isSignlessInteger() ? value : Value();
+  return isOutsideOfLoops(value) && value.getType().isSignlessInteger() ? value : Value();
 }
 
 /// What an op that gives a tensor another shape makes of a sum of its elements; none for another op.

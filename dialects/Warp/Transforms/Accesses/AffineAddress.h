@@ -35,6 +35,9 @@ struct AffineAddress : AffineSum {
 /// `value` as such a sum; none for what is not one.
 std::optional<AffineAddress> affineAddressOf(mlir::Value value);
 
+/// Whether a value is made once a program.
+bool isOutsideOfLoops(mlir::Value value);
+
 /// What an index is less than where a mask is true: a scalar from outside of loops.
 struct IndexBound {
   AffineSum index;

@@ -13,7 +13,6 @@
 #include "dialects/Tile/IR/TileOps.h"
 #include "dialects/Warp/Transforms/Accesses/AffineAddress.h"
 #include "dialects/Warp/Transforms/Copies/IndexSums.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include <numeric>
 
@@ -123,8 +122,6 @@ static Equations settled(Equations equations, ArrayRef<int64_t> multiples) {
   }
   return left;
 }
-
-static bool isOutsideOfLoops(Value value) { return isa<func::FuncOp>(value.getParentBlock()->getParentOp()); }
 
 static bool isOfOutside(const AffineSum &sum) {
   return llvm::all_of(sum.symbols, [](const auto &term) { return isOutsideOfLoops(term.first); });
