@@ -152,6 +152,13 @@ int64_t accessWidth(const LinearLayout &layout, const Access &access) {
   return run.length == 1 ? 1 : std::min(run.length, widthAllowed(access, run.axis));
 }
 
+Access asWords(Access access) {
+  constexpr int64_t wordBytes = 4;
+  access.mask = std::nullopt;
+  access.mostElements = std::max<int64_t>(1, wordBytes / access.elementBytes);
+  return access;
+}
+
 int64_t bytesPerRun(const LinearLayout &layout, const Access &access, bool ofAll) {
   SmallVector<unsigned> order = fastestFirst(access.pointer);
   if (order.empty())

@@ -50,6 +50,9 @@ warp::LinearLayout coalescedLayout(const Access &access, int warps, const Target
 /// joined.
 int64_t accessWidth(const warp::LinearLayout &layout, const Access &access);
 
+/// The access of as many neighbours as fill a register, as if no mask kept them apart.
+Access asWords(Access access);
+
 /// How many bytes, from the beginning of the tensor along its fastest axis, one instruction of a whole warp covers
 /// without a gap when each lane accesses `accessWidth` elements. At least `target.sectorBytes` means that no global
 /// traffic is wasted. `ofAll`: that all instructions of the warp cover together.

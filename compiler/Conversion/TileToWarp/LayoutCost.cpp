@@ -67,14 +67,16 @@ Traffic trafficOf(Operation *op, const LinearLayout &layout, const AxisAnalysis 
     accessed.strides.push_back(isKnown ? std::optional(sum->along(axis)) : std::nullopt);
   }
   AxisInfo::Axes equal;
+  int64_t ofLane = accessWidth(layout, accessed) * accessed.elementBytes;
   if (isa<tile::LoadOp>(op)) { // one load for those that are equal, as `describeRepeats` says of them
     equal = accessed.pointer.constancy;
     if (accessed.mask)
       for (auto [run, ofMask] : llvm::zip_equal(equal, accessed.mask->constancy))
         run = std::min(run, ofMask);
+    // What one of a lane's loads leaves of a word, its next ones find in the L1 cache, in as many of its accesses.
+    ofLane = std::max(ofLane, accessWidth(layout, asWords(accessed)) * accessed.elementBytes);
   }
   int64_t instructions = instructionsOf(layout, accessed, equal), lanes = layout.size(InDim::Lane),
-          ofLane = accessWidth(layout, accessed) * accessed.elementBytes,
           filled = instructions * llvm::divideCeil(lanes * ofLane, target.sectorBytes);
   // Of stores of which it is known how far apart all lie, lanes that share an element and what other instructions fill
   // count, too.

@@ -176,6 +176,23 @@ SmallVector<Preferred> movesOfVectors(func::FuncOp function, const LayoutPlan &p
   return moves;
 }
 
+/// Loads of elements narrower than a register, one by one as their masks want it, whose lanes take neighbours that fill
+/// one: these go on, to shared memory and to arithmetic of pairs, as one, and have one row's address.
+SmallVector<Preferred> movesOfWords(func::FuncOp function, const LayoutPlan &plan, const AxisAnalysis &axes,
+                                    const TargetInfo &target, int warps) {
+  llvm::MapVector<LayoutAttr, Preferred> found;
+  function.walk([&](tile::LoadOp load) {
+    LayoutAttr own = tensorOf(load.getResult()) ? plan.own.lookup(load.getResult()) : LayoutAttr();
+    if (!own || !plan.isFree(load.getPtr()))
+      return;
+    Access access = accessOf(load, axes, target);
+    LayoutAttr words = plan.rules.attr(coalescedLayout(asWords(access), warps, target));
+    if (accessWidth(own.getLayout(), access) == 1 && accessWidth(words.getLayout(), asWords(access)) > 1)
+      found[own][load] = words;
+  });
+  return llvm::map_to_vector(found, [](auto &each) { return std::move(each.second); });
+}
+
 /// All loads of one shape in the layout that one of them, or a store, has by itself: elements that are narrow to load
 /// may be wide to store, or to load a neighbour of.
 SmallVector<Preferred> movesOfShapes(func::FuncOp function, const LayoutPlan &plan, const AxisAnalysis &axes,
@@ -302,6 +319,7 @@ LayoutPlan searchLayouts(func::FuncOp function, LayoutPlan plan, Preferred given
     }
   }
   tryEach(movesOfShapes(function, plan, axes, target, warps, mayMove));
+  tryEach(movesOfWords(function, plan, axes, target, warps));
   tryEach(movesOfVectors(function, plan, axes, target, warps));
   tryEach(movesOfStores(function, plan, axes, target, warps));
   return plan;

@@ -4,10 +4,12 @@
 // of the flow. The back end itself splits constant offsets from addresses and strength-reduces them.
 
 #include "compiler/Target/NVPTX/Optimise.h"
+#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/Analysis/CGSCCPassManager.h"
 #include "llvm/Analysis/LoopInfo.h"
-#include "llvm/IR/Dominators.h"
+#include "llvm/Analysis/ScalarEvolution.h"
+#include "llvm/Analysis/ScalarEvolutionExpressions.h"
 #include "llvm/IR/InlineAsm.h"
 #include "llvm/IR/Instructions.h"
 #include "llvm/IR/IntrinsicInst.h"
@@ -85,6 +87,84 @@ static void keepMasksBeforeLoops(llvm::LoopInfo &loops) {
   }
 }
 
+using Addresses = llvm::MapVector<llvm::Instruction *, llvm::SmallVector<llvm::GetElementPtrInst *>>;
+
+/// The addresses in a loop that add one index to another address, by the instruction that `partOf` finds in each.
+template <typename PartOf> static Addresses addressesIn(const llvm::Loop &loop, PartOf partOf) {
+  Addresses found;
+  for (llvm::BasicBlock *block : loop.blocks())
+    for (llvm::Instruction &instruction : *block)
+      if (auto *address = llvm::dyn_cast<llvm::GetElementPtrInst>(&instruction);
+          address && address->getNumIndices() == 1)
+        if (llvm::Instruction *part = partOf(*address))
+          found[part].push_back(address);
+  return found;
+}
+
+/// (base + counted up) + row, of many rows that share the first sum, becomes (base + row) + counted up: the sums with
+/// rows go before the loop.
+static void takeRowsBefore(const llvm::Loop &loop, size_t many) {
+  llvm::BasicBlock *before = loop.getLoopPreheader();
+  if (!before)
+    return;
+  Addresses bySum = addressesIn(loop, [&](llvm::GetElementPtrInst &address) -> llvm::Instruction * {
+    auto *sum = llvm::dyn_cast<llvm::GetElementPtrInst>(address.getPointerOperand());
+    bool moves = sum && loop.contains(sum) && sum->getNumIndices() == 1 &&
+                 loop.isLoopInvariant(sum->getPointerOperand()) && loop.isLoopInvariant(*address.idx_begin());
+    return moves ? sum : nullptr;
+  });
+  for (auto &[sum, addresses] : bySum) {
+    auto *counting = llvm::cast<llvm::GetElementPtrInst>(sum);
+    if (addresses.size() < many)
+      continue;
+    for (llvm::GetElementPtrInst *address : addresses) {
+      auto *row = llvm::GetElementPtrInst::Create(address->getSourceElementType(), counting->getPointerOperand(),
+                                                  {*address->idx_begin()}, "", before->getTerminator()->getIterator());
+      auto *whole = llvm::GetElementPtrInst::Create(counting->getSourceElementType(), row, {*counting->idx_begin()}, "",
+                                                    address->getIterator());
+      whole->setDebugLoc(address->getDebugLoc());
+      address->replaceAllUsesWith(whole);
+      address->eraseFromParent();
+    }
+  }
+}
+
+/// How many of some addresses, all known before a loop, do not lie at fixed distances from others.
+static size_t rowsOf(llvm::ArrayRef<llvm::GetElementPtrInst *> addresses, llvm::ScalarEvolution &evolution) {
+  llvm::SmallVector<const llvm::SCEV *> rows;
+  for (llvm::GetElementPtrInst *address : addresses) {
+    const llvm::SCEV *base = evolution.getSCEV(address->getPointerOperand());
+    if (llvm::none_of(rows, [&](const llvm::SCEV *row) {
+          return llvm::isa<llvm::SCEVConstant>(evolution.getMinusSCEV(base, row));
+        }))
+      rows.push_back(base);
+  }
+  return rows.size();
+}
+
+/// Adds what counts up, where many addresses share it, to each: the back end's LoopStrengthReduce counts each of them up
+/// instead, and where they are many adds a part that they share to each as well.
+static void addOneIndexToRows(llvm::LoopInfo &loops, llvm::ScalarEvolution &evolution) {
+  constexpr size_t many = 4;
+  for (llvm::Loop *loop : loops.getLoopsInPreorder()) {
+    if (!loop->isInnermost())
+      continue;
+    takeRowsBefore(*loop, many);
+    Addresses byIndex = addressesIn(*loop, [&](llvm::GetElementPtrInst &address) -> llvm::Instruction * {
+      auto *index = llvm::dyn_cast<llvm::Instruction>(*address.idx_begin());
+      bool counts = index && loop->contains(index) && !llvm::isa<llvm::PHINode>(index) &&
+                    loop->isLoopInvariant(address.getPointerOperand());
+      return counts ? index : nullptr;
+    });
+    for (auto &[index, addresses] : byIndex)
+      if (rowsOf(addresses, evolution) >= many) {
+        auto *whole = new llvm::FreezeInst(index, "", std::next(index->getIterator()));
+        for (llvm::GetElementPtrInst *address : addresses)
+          address->setOperand(1, whole);
+      }
+  }
+}
+
 void optimise(llvm::Module &module, llvm::TargetMachine &machine) {
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;
@@ -113,8 +193,8 @@ void optimise(llvm::Module &module, llvm::TargetMachine &machine) {
   for (llvm::Function &function : module) {
     if (function.isDeclaration())
       continue;
-    llvm::DominatorTree dominators(function);
-    llvm::LoopInfo found(dominators);
+    auto &found = functions.getResult<llvm::LoopAnalysis>(function);
+    addOneIndexToRows(found, functions.getResult<llvm::ScalarEvolutionAnalysis>(function));
     keepAddressesWhole(found);
     keepMasksBeforeLoops(found);
   }

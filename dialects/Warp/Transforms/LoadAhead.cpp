@@ -23,6 +23,7 @@
 #include "dialects/Warp/Transforms/OperandsOfLoops.h"
 #include "dialects/Warp/Transforms/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/UB/IR/UBOps.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/MapVector.h"
@@ -59,9 +60,11 @@ private:
     auto predicate = loop.getUnsignedCmp() ? arith::CmpIPredicate::ult : arith::CmpIPredicate::slt;
     return arith::CmpIOp::create(b, loc, predicate, x, y);
   }
-  /// The loads of the iteration whose values `mapping` has; `isInside` says whether it is run. `spread`: each where it
-  /// stands best, else all here.
-  SmallVector<Value> loadFor(IRMapping &mapping, Value isInside, bool spread);
+  /// The loads of an iteration whose values `mapping` has; `isInside` says whether it is run. `next`: of the one after
+  /// this, each where it stands best, else all here.
+  SmallVector<Value> loadFor(IRMapping &mapping, Value isInside, bool next);
+  Value loadWhere(tile::LoadOp load, IRMapping &mapping, Value isInside);
+  SmallVector<Value> loadInBranch(ArrayRef<tile::LoadOp> ops, IRMapping &mapping, Value isInside, bool next);
   Value masked(Type pointers, Value mask, Value isInside);
   /// What the loop carries into the next iteration, for the slice.
   IRMapping nextIteration();
@@ -204,22 +207,67 @@ static Operation *placeOf(tile::LoadOp load, Operation *first) {
   return first;
 }
 
-SmallVector<Value> Rewriter::loadFor(IRMapping &mapping, Value isInside, bool spread) {
+/// Whether a load has so many predicates that a branch around it costs less than what says in each of them whether
+/// there is a next iteration. Words of several elements would be taken apart where the branch ends.
+static bool hasManyPredicates(tile::LoadOp load) {
+  constexpr int64_t many = 4;
+  constexpr unsigned wordBits = 32;
+  auto type = load.getMask() ? dyn_cast<RankedTensorType>(load.getMask().getType()) : RankedTensorType();
+  auto layout = type ? dyn_cast_or_null<LayoutAttr>(type.getEncoding()) : LayoutAttr();
+  auto contiguity = load->getAttrOfType<IntegerAttr>(contiguityAttrName);
+  int64_t width = contiguity ? contiguity.getInt() : 1;
+  Type element = getElementTypeOrSelf(load.getType());
+  bool isWhole = width == 1 || !element.isIntOrFloat() || element.getIntOrFloatBitWidth() >= wordBits;
+  return layout && isWhole && layout.getLayout().size(InDim::Register) >= many * width;
+}
+
+Value Rewriter::loadWhere(tile::LoadOp load, IRMapping &mapping, Value isInside) {
+  auto clone = cast<tile::LoadOp>(b.clone(*load, mapping));
+  b.setInsertionPoint(clone);
+  if (!clone.getMask()) // past the loop's end, what is loaded is not read
+    clone->setAttr(unreadElsewhereAttrName, b.getUnitAttr());
+  clone.getMaskMutable().assign(masked(clone.getPtr().getType(), clone.getMask(), isInside));
+  return clone.getResult();
+}
+
+/// Past the loop's end nobody reads what is loaded: there is this iteration's value still, so that no register takes
+/// another one.
+SmallVector<Value> Rewriter::loadInBranch(ArrayRef<tile::LoadOp> ops, IRMapping &mapping, Value isInside, bool next) {
+  SmallVector<Value> inside, past;
+  SmallVector<Type> types = llvm::map_to_vector(ops, [](tile::LoadOp load) { return Type(load.getType()); });
+  auto branch = scf::IfOp::create(b, loc, types, isInside, /*withElseRegion=*/true);
+  b.setInsertionPointToStart(branch.thenBlock());
+  for (tile::LoadOp load : ops)
+    inside.push_back(b.clone(*load, mapping)->getResult(0));
+  scf::YieldOp::create(b, loc, inside);
+  b.setInsertionPointToStart(branch.elseBlock());
+  for (tile::LoadOp load : ops)
+    past.push_back(next ? load.getResult() : ub::PoisonOp::create(b, loc, load.getType()).getResult());
+  scf::YieldOp::create(b, loc, past);
+  return branch.getResults();
+}
+
+SmallVector<Value> Rewriter::loadFor(IRMapping &mapping, Value isInside, bool next) {
   for (Operation *op : slice)
     b.clone(*op, mapping);
-  SmallVector<Value> loaded;
   Operation *here = &*b.getInsertionPoint();
+  llvm::MapVector<Operation *, SmallVector<tile::LoadOp>> inBranches;
+  DenseMap<Operation *, Value> loaded;
   for (tile::LoadOp load : loads.ops) {
-    b.setInsertionPoint(spread ? placeOf(load, here) : here);
-    auto clone = cast<tile::LoadOp>(b.clone(*load, mapping));
-    b.setInsertionPoint(clone);
-    if (!clone.getMask()) // past the loop's end, what is loaded is not read
-      clone->setAttr(unreadElsewhereAttrName, b.getUnitAttr());
-    Value mask = masked(clone.getPtr().getType(), clone.getMask(), isInside);
-    clone.getMaskMutable().assign(mask);
-    loaded.push_back(clone.getResult());
+    Operation *place = next ? placeOf(load, here) : here;
+    if (hasManyPredicates(load)) {
+      inBranches[place].push_back(load);
+      continue;
+    }
+    b.setInsertionPoint(place);
+    loaded[load] = loadWhere(load, mapping, isInside);
   }
-  return loaded;
+  for (auto &[place, ops] : inBranches) {
+    b.setInsertionPoint(place);
+    for (auto [load, value] : llvm::zip_equal(ops, loadInBranch(ops, mapping, isInside, next)))
+      loaded[load] = value;
+  }
+  return llvm::map_to_vector(loads.ops, [&](tile::LoadOp load) { return loaded.lookup(load); });
 }
 
 IRMapping Rewriter::nextIteration() {
@@ -241,11 +289,11 @@ void Rewriter::run() {
   first.map(loop.getInductionVar(), loop.getLowerBound());
   for (unsigned index : loads.slice.carried)
     first.map(loop.getRegionIterArg(index), loop.getInitArgs()[index]);
-  SmallVector<Value> inits = loadFor(first, isLess(loop.getLowerBound(), loop.getUpperBound()), /*spread=*/false);
+  SmallVector<Value> inits = loadFor(first, isLess(loop.getLowerBound(), loop.getUpperBound()), /*next=*/false);
 
   b.setInsertionPointToStart(loop.getBody());
   IRMapping next = nextIteration();
-  SmallVector<Value> loaded = loadFor(next, isLess(loop.getInductionVar(), lastStart), /*spread=*/true);
+  SmallVector<Value> loaded = loadFor(next, isLess(loop.getInductionVar(), lastStart), /*next=*/true);
 
   IRRewriter rewriter(b);
   rewriter.setInsertionPoint(loop);

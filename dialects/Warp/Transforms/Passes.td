@@ -459,8 +459,8 @@ def WarpLoadAhead : Pass<"warp-load-ahead", "::mlir::func::FuncOp"> {
   let summary = "load into registers, one iteration ahead, what a loop loads otherwise";
   let description = [{
     In loops without loops inside, a load into registers is made one iteration before the one that uses it, and its value
-    carried: gates, scales, packed weights, indices, a recurrence's rows. Loads past the loop's end are masked off. The
-    smallest values come first, as long as registers are left beside what lives in the loop. Where a loop has no products,
+    carried: gates, scales, packed weights, indices, a recurrence's rows. Loads past the loop's end are masked off; those
+    that have many predicates are in a branch instead. The smallest values come first, as long as registers are left beside what lives in the loop. Where a loop has no products,
     few warps must have room beside what lives in it, so that they do not hide latency, and an iteration must compute much
     of each value; then an eighth more registers are taken.
 
@@ -504,7 +504,8 @@ def WarpLoadAhead : Pass<"warp-load-ahead", "::mlir::func::FuncOp"> {
       scf.yield %d, %next, %x1 ...
     ```
   }];
-  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect", "::weft::tile::TileDialect"];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect", "::mlir::ub::UBDialect",
+                           "::weft::tile::TileDialect"];
 }
 
 def WarpAllocateShared : Pass<"warp-allocate-shared", "::mlir::func::FuncOp"> {

@@ -46,9 +46,39 @@ func.func @scaled(%p: !p, %step: !i, %b: !b, %zero: !c, %n: i32) -> !c {
 // CHECK-LABEL: func.func @masked
 // CHECK: scf.for
 // CHECK: %[[BOTH:.*]] = arith.andi %{{.*}}, %{{.*}}
-// CHECK: tile.load %{{.*}}, %[[BOTH]], %{{.*}} : tensor<16x16x!tile.ptr<f16>
+// CHECK: tile.load %{{.*}}, %[[BOTH]], %{{.*}}
 // CHECK: warp.mma
 func.func @masked(%p: !p, %m: tensor<16x16xi1, #a>, %other: !a, %b: !b, %zero: !c, %n: i32) -> !c {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %zero) -> !c : i32 {
+    %offset = tile.splat %i : i32 -> !i
+    %q = tile.addptr %p, %offset : !p, !i
+    %x = tile.load %q, %m, %other {warp.contiguity = 8 : i32} : !p
+    %d = warp.mma %x, %b, %acc {shape = array<i32: 16, 8, 16>} : !a * !b -> !c
+    scf.yield %d : !c
+  }
+  func.return %r : !c
+}
+
+// A mask of many predicates is as it was: a branch says whether there is a first and a next iteration. Past the last one
+// there is what was loaded before.
+
+// CHECK-LABEL: func.func @many_predicates
+// CHECK-SAME: (%{{[a-z0-9]+}}: tensor{{.*}}, %[[M:[a-z0-9]+]]: tensor<16x16xi1
+// CHECK: %[[X0:.*]] = scf.if
+// CHECK: tile.load %{{.*}}, %[[M]], %{{.*}}
+// CHECK: else
+// CHECK: %[[NONE:.*]] = ub.poison
+// CHECK: scf.yield %[[NONE]]
+// CHECK: scf.for {{.*}} iter_args(%{{.*}} = %{{.*}}, %[[X:.*]] = %[[X0]])
+// CHECK: %[[X1:.*]] = scf.if
+// CHECK: tile.load %{{.*}}, %[[M]], %{{.*}}
+// CHECK: else
+// CHECK: scf.yield %[[X]]
+// CHECK: warp.mma %[[X]]
+// CHECK: scf.yield %{{.*}}, %[[X1]]
+func.func @many_predicates(%p: !p, %m: tensor<16x16xi1, #a>, %other: !a, %b: !b, %zero: !c, %n: i32) -> !c {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %r = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %zero) -> !c : i32 {
