@@ -73,6 +73,7 @@ std::vector<Stage> tileToLLVMStages(bool boxes, bool roles) {
          passes.addNestedPass<func::FuncOp>(tile::createTileNarrowIndices());
          passes.addNestedPass<func::FuncOp>(tile::createTileInlineLoops());
          passes.addNestedPass<func::FuncOp>(warp::createWarpFoldMaxScale());
+         passes.addNestedPass<func::FuncOp>(createTileSplitInterior());
        }},
       {"warp", [](OpPassManager &passes) { passes.addPass(createTileToWarp()); }},
       {"pipelined",

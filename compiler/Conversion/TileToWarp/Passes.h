@@ -1,7 +1,8 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
-// The pass `tile-to-warp`, described in Passes.td.
+// The passes `tile-split-interior` and `tile-to-warp`, described in Passes.td.
 #pragma once
 
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
 

@@ -1,5 +1,5 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
-// The pass that assigns layouts.
+// The pass that assigns layouts, and the one before it.
 #ifndef WEFT_COMPILER_CONVERSION_TILETOWARP_PASSES_TD
 #define WEFT_COMPILER_CONVERSION_TILETOWARP_PASSES_TD
 
@@ -65,6 +65,52 @@ def TileToWarp : Pass<"tile-to-warp", "::mlir::ModuleOp"> {
     Option<"target", "target", "std::string", /*default=*/"", "mark the module with this target first">,
   ];
   let dependentDialects = ["::weft::warp::WarpDialect"];
+}
+
+def TileSplitInterior : Pass<"tile-split-interior", "::mlir::func::FuncOp"> {
+  let summary = "give programs inside of all bounds a body without masks";
+  let description = [{
+    A bound that is no multiple of a vector keeps accesses narrow: elements are loaded and stored one by one, in every
+    program, though only one of them meets the bound. A kernel with such accesses becomes a branch: where all that their
+    masks compare holds for a whole tile, its ops run without these masks, else as they are.
+
+    What comes before the first access to a tensor stays before the branch. A comparison is known where sums of ranges and
+    of scalars from there meet; where a sum may wrap, its first element is compared with its last.
+
+    Needs: facts on arguments (`tile.divisibility`), without which no access is wide.
+
+    Rejects: nothing. Left alone are kernels with loops or branches, of more than 400 ops, that the compiler writes
+    (`tile.orders_accesses`), or whose accesses would be no wider without their masks.
+
+    ```mlir
+    func.func @negate(%p: !tile.ptr<f32> {tile.divisibility = 16 : i32}, %n: i32) attributes {tile.kernel} {
+      %r = tile.make_range {start = 0 : i32, end = 512 : i32} : tensor<512xi32>
+      %b = tile.splat %p : !tile.ptr<f32> -> tensor<512x!tile.ptr<f32>>
+      %a = tile.addptr %b, %r : tensor<512x!tile.ptr<f32>>, tensor<512xi32>
+      %s = tile.splat %n : i32 -> tensor<512xi32>
+      %m = arith.cmpi slt, %r, %s : tensor<512xi32>
+      %x = tile.load %a, %m : tensor<512x!tile.ptr<f32>>
+      %y = arith.negf %x : tensor<512xf32>
+      tile.store %a, %y, %m : tensor<512x!tile.ptr<f32>>
+      return
+    }
+    ```
+    becomes
+    ```mlir
+    %m = arith.cmpi slt, %r, %s ...
+    %inside = arith.cmpi sgt, %n, %c511_i32 : i32
+    scf.if %inside {
+      %x = tile.load %a : ...
+      %y = arith.negf %x ...
+      tile.store %a, %y : ...
+    } else {
+      %x = tile.load %a, %m ...
+      %y = arith.negf %x ...
+      tile.store %a, %y, %m ...
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
 }
 
 #endif // WEFT_COMPILER_CONVERSION_TILETOWARP_PASSES_TD
