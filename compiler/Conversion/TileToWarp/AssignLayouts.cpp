@@ -168,6 +168,29 @@ LayoutAttr Planner::accessLayout(Operation *op) const {
   return attr(coalescedLayout(access, warps, target, summed));
 }
 
+/// Bytes of an element of what is computed one by one of loads alone, or goes to stores alone, where it is in memory; none
+/// where it is neither.
+static unsigned bytesInMemory(Value value, bool loaded) {
+  unsigned bytes = 0;
+  auto visit = [&](Value other) { bytes = std::max(bytes, bytesInMemory(other, loaded)); };
+  if (loaded) {
+    Operation *op = value.getDefiningOp();
+    if (isa_and_nonnull<tile::LoadOp>(op))
+      return warp::elementBytes(tile::elementTypeOf(value.getType()));
+    if (op && kindOf(op) == OpKind::Elementwise && isa<CastOpInterface, arith::SelectOp>(op))
+      llvm::for_each(op->getOperands(), visit);
+    return bytes;
+  }
+  for (Operation *user : value.getUsers())
+    if (isa<tile::StoreOp>(user))
+      bytes = std::max(bytes, warp::elementBytes(tile::elementTypeOf(value.getType())));
+    else if (kindOf(user) == OpKind::Elementwise && isa<CastOpInterface, arith::SelectOp>(user))
+      visit(user->getResult(0));
+    else
+      return warp::elementBytes(tile::elementTypeOf(value.getType()));
+  return bytes;
+}
+
 Choice Planner::fixedChoice(Operation *op) {
   if (isa<tile::LoadOp, tile::AtomicRMWOp, tile::AtomicCASOp>(op))
     return {accessLayout(op), Strength::Memory};
@@ -193,7 +216,9 @@ Choice Planner::fixedChoice(Operation *op) {
   if (auto scan = dyn_cast<tile::ScanOp>(op)) {
     auto type = cast<RankedTensorType>(scan.getSources().front().getType());
     int64_t each = type.getRank() == 1 ? type.getDimSize(0) / (int64_t(target.warpSize) * warps) : 0;
-    int64_t ofAccess = target.vectorBytes / warp::elementBytes(type.getElementType());
+    unsigned bytes = std::max(bytesInMemory(scan.getSources().front(), /*loaded=*/true),
+                              bytesInMemory(scan.getResults().front(), /*loaded=*/false));
+    int64_t ofAccess = target.vectorBytes / (bytes ? bytes : warp::elementBytes(type.getElementType()));
     // Of several values at once each step costs as many exchanges.
     if (each * int64_t(scan.getSources().size()) >= 8)
       return {attr(blockedLayout(type.getShape(), {0}, std::min(each, ofAccess), warps)), Strength::Memory};

@@ -80,7 +80,8 @@ def TileSplitInterior : Pass<"tile-split-interior", "::mlir::func::FuncOp"> {
     Needs: facts on arguments (`tile.divisibility`), without which no access is wide.
 
     Rejects: nothing. Left alone are kernels with loops or branches, of more than 400 ops, that the compiler writes
-    (`tile.orders_accesses`), or whose accesses would be no wider without their masks.
+    (`tile.orders_accesses`), with accesses of which nothing is known, as of indices that are loaded, or whose accesses
+    would be no wider without their masks.
 
     ```mlir
     func.func @negate(%p: !tile.ptr<f32> {tile.divisibility = 16 : i32}, %n: i32) attributes {tile.kernel} {

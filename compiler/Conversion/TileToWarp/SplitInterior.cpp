@@ -146,6 +146,19 @@ static bool isKeptNarrow(Operation *op, const AxisAnalysis &axes, const TargetIn
   return width(whole) > width(access);
 }
 
+/// Whether an access goes wherever its indices say: to elements that are neighbours more often of lanes than of registers,
+/// so that vectors of others would scatter it.
+static bool isScattered(Operation *op, const AxisAnalysis &axes) {
+  if (!isa<tile::LoadOp, tile::StoreOp, tile::AtomicRMWOp, tile::AtomicCASOp>(op) ||
+      !isa<RankedTensorType>(op->getOperand(0).getType()))
+    return false;
+  AxisInfo pointer = axes.lookup(op->getOperand(0));
+  return llvm::all_of(llvm::zip_equal(pointer.contiguity, pointer.constancy), [](auto axis) {
+    auto [contiguity, constancy] = axis;
+    return contiguity == 1 && constancy == 1;
+  });
+}
+
 /// A kernel's body, if it is a single run of ops that is not long.
 static std::optional<Body> bodyOf(func::FuncOp function) {
   if (function.isExternal() || !function->hasAttr(tile::kernelAttrName) ||
@@ -169,7 +182,10 @@ static std::optional<Body> bodyOf(func::FuncOp function) {
 static llvm::MapVector<Operation *, Value> boundsOf(const Body &body, const AxisAnalysis &axes,
                                                     const TargetInfo &target, int warps, OpBuilder &b) {
   llvm::MapVector<Operation *, Value> bounds;
-  for (Operation &op : llvm::make_range(body.tail, body.block->end())) {
+  auto tail = llvm::make_range(body.tail, body.block->end());
+  if (llvm::any_of(tail, [&](Operation &op) { return isScattered(&op, axes); }))
+    return bounds;
+  for (Operation &op : tail) {
     SmallVector<arith::CmpIOp> compared;
     Value mask = maskOf(&op);
     if (!mask || !isKeptNarrow(&op, axes, target, warps) || !collectComparisons(mask, compared))

@@ -85,7 +85,7 @@ func.func @two_axes(%p: !tile.ptr<f16> {tile.divisibility = 16 : i32}, %rows: i3
 // -----
 
 // A bound that is a multiple of every vector keeps nothing narrow; nor does a mask where rows are not aligned. What a
-// tensor holds is not known to hold everywhere, nor is what counts up from what is loaded. Loops are left alone.
+// tensor holds is not known to hold everywhere. Loops are left alone, and accesses at indices from memory.
 
 // SAID-NOT: programs inside
 // CHECK-LABEL: func.func @aligned
@@ -95,6 +95,8 @@ func.func @two_axes(%p: !tile.ptr<f16> {tile.divisibility = 16 : i32}, %rows: i3
 // CHECK-LABEL: func.func @loaded
 // CHECK-NOT: scf.if
 // CHECK-LABEL: func.func @loop
+// CHECK-NOT: scf.if
+// CHECK-LABEL: func.func @scattered
 // CHECK-NOT: scf.if
 func.func @aligned(%p: !tile.ptr<f32> {tile.divisibility = 16 : i32}, %n: i32 {tile.divisibility = 16 : i32}) attributes {tile.kernel} {
   %r = tile.make_range {start = 0 : i32, end = 512 : i32} : tensor<512xi32>
@@ -140,5 +142,18 @@ func.func @loop(%p: !tile.ptr<f32> {tile.divisibility = 16 : i32}, %n: i32) attr
     %x = tile.load %a, %m : tensor<512x!tile.ptr<f32>>
     tile.store %a, %x, %m : tensor<512x!tile.ptr<f32>>
   }
+  return
+}
+func.func @scattered(%p: !tile.ptr<f32> {tile.divisibility = 16 : i32}, %q: !tile.ptr<i32> {tile.divisibility = 16 : i32}, %n: i32) attributes {tile.kernel} {
+  %r = tile.make_range {start = 0 : i32, end = 512 : i32} : tensor<512xi32>
+  %s = tile.splat %n : i32 -> tensor<512xi32>
+  %m = arith.cmpi slt, %r, %s : tensor<512xi32>
+  %qb = tile.splat %q : !tile.ptr<i32> -> tensor<512x!tile.ptr<i32>>
+  %qa = tile.addptr %qb, %r : tensor<512x!tile.ptr<i32>>, tensor<512xi32>
+  %at = tile.load %qa, %m : tensor<512x!tile.ptr<i32>>
+  %b = tile.splat %p : !tile.ptr<f32> -> tensor<512x!tile.ptr<f32>>
+  %a = tile.addptr %b, %at : tensor<512x!tile.ptr<f32>>, tensor<512xi32>
+  %one = arith.constant dense<1.0> : tensor<512xf32>
+  tile.store %a, %one, %m : tensor<512x!tile.ptr<f32>>
   return
 }
