@@ -1,11 +1,13 @@
 # Part of Weft. SPDX-License-Identifier: Apache-2.0
 """Powers of float32, within four units of the last place: the logarithm is a pair, whose error an exponent of up to 128
-would make visible. See ``doubles`` for what a pair is, and why the products here are written as they are."""
+would make visible; and what other functions of float32 are made of. See ``doubles`` for what a pair is, and why the
+products here are written as they are."""
 
 from __future__ import annotations
 
 from .casts import convert, reread
 from .doubles import INFINITY, Pair, exact_product, exact_sum, horner, ordered_sum, power_of, whole
+from .inline_asm import inline_asm_elementwise
 from .literals import scalar_constant
 from .maths import fdiv, fma, maximum, minimum, where
 from .types import float32, int32
@@ -15,8 +17,18 @@ _LOG2_E_TWICE = (2.885390043258667, 3.85192597818218e-08)  # 2 / ln 2
 _LN2 = 0.6931471805599453
 
 
-def _number(value: float) -> tensor:
+def number(value: float) -> tensor:
+    """A constant of float32."""
     return scalar_constant(value, float32)
+
+
+def unit(name: str, x: tensor, subnormal: bool = False) -> tensor:
+    """An instruction of the unit for special functions (PTX ISA 9.7.3). Without ``subnormal`` it takes and gives zeros
+    for numbers below the normal range, which saves the machine the steps that scale them.
+    """
+    code = f"{name}.approx{'' if subnormal else '.ftz'}.f32 $0, $1;"
+    made: tensor = inline_asm_elementwise(code, "=f,f", [x], float32, True, 1)
+    return made
 
 
 def _log2_pair(x: tensor) -> Pair:
@@ -27,13 +39,13 @@ def _log2_pair(x: tensor) -> Pair:
     e = (bits - 0x3F3504F3) >> 23
     m = reread(bits - (e << 23), float32)
     f = m - 1.0
-    below, less = ordered_sum(_number(2.0), f)
+    below, less = ordered_sum(number(2.0), f)
     s = fdiv(f, below)
     s, rest = ordered_sum(s, fdiv(fma(-s, below, f) - s * less, below))
     square = s * s
     tail = s * square * horner(square, [1 / 3, 1 / 5, 1 / 7, 1 / 9])
-    high, low = exact_product(s, _number(_LOG2_E_TWICE[0]))
-    low = fma(s, _number(_LOG2_E_TWICE[1]), fma(rest + tail, _number(_LOG2_E_TWICE[0]), low))
+    high, low = exact_product(s, number(_LOG2_E_TWICE[0]))
+    low = fma(s, number(_LOG2_E_TWICE[1]), fma(rest + tail, number(_LOG2_E_TWICE[0]), low))
     turns = convert(e - where(small, 24, 0).to(int32), float32)
     total, rest = exact_sum(turns, high)
     return ordered_sum(total, rest + low)
@@ -42,7 +54,7 @@ def _log2_pair(x: tensor) -> Pair:
 def _exp2_of_pair(high: tensor, low: tensor) -> tensor:
     bounded = minimum(maximum(high, -252.0), 252.0)
     k = whole(bounded)
-    u = ((bounded - k) + where(bounded == high, low, _number(0.0))) * _LN2
+    u = ((bounded - k) + where(bounded == high, low, number(0.0))) * _LN2
     near = horner(u, [1.0, 1.0, 1 / 2, 1 / 6, 1 / 24, 1 / 120, 1 / 720, 1 / 5040])
     turns = convert(k, int32)
     first = turns >> 1
@@ -51,7 +63,7 @@ def _exp2_of_pair(high: tensor, low: tensor) -> tensor:
 
 def pow_positive(x: tensor, y: tensor) -> tensor:
     """x to the power y of x from 0 to infinity. Not a number where x or y is none."""
-    high, low = _log2_pair(where((x > 0.0) & (x < INFINITY), x, _number(1.0)))
+    high, low = _log2_pair(where((x > 0.0) & (x < INFINITY), x, number(1.0)))
     bounded = minimum(maximum(y, -1e30), 1e30)
     product, rest = exact_product(bounded, high)
     return power_of(x, y, _exp2_of_pair(product, fma(bounded, low, rest)))

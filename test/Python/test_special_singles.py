@@ -1,0 +1,135 @@
+# Part of Weft. SPDX-License-Identifier: Apache-2.0
+"""libdevice's special functions of float32, beside PyTorch's of float64 over dense samples: errors in units of the last
+place, the values at the ends, and what the kernels are made of.
+"""
+
+import math
+import re
+
+import numpy as np
+import pytest
+import torch
+import weft
+import weft.language as wl
+from weft.language.extra import libdevice
+
+BLOCK = 512
+SUBNORMAL = 2.0**-149
+
+
+@weft.jit
+def unary(x, y, F: wl.constexpr, N: wl.constexpr):
+    at = wl.program_id(0) * N + wl.arange(0, N)
+    wl.store(y + at, F(wl.load(x + at)))
+
+
+def applied(name, x):
+    """The function of an array of any length, and the kernel."""
+    blocks = -(-len(x) // BLOCK)
+    found = np.full(blocks * BLOCK, 77, x.dtype)
+    kernel = unary[blocks,](np.resize(x, blocks * BLOCK), found, F=getattr(libdevice, name), N=BLOCK)
+    return found[: len(x)], kernel
+
+
+class Spread:
+    """Random arguments in float32."""
+
+    def __init__(self, seed):
+        self.rng = np.random.default_rng(seed)
+
+    def over(self, low, high, count=8192):
+        return self.rng.uniform(low, high, count).astype(np.float32)
+
+    def sizes(self, low, high, count=4096):
+        """Positive numbers by their logarithm to base 2."""
+        return np.exp2(self.rng.uniform(low, high, count)).astype(np.float32)
+
+    def signed(self, low, high, count=4096):
+        return self.sizes(low, high, count) * self.rng.choice([-1, 1], count).astype(np.float32)
+
+
+def of_torch(name):
+    return lambda x: getattr(torch.special, name)(torch.from_numpy(x)).numpy()
+
+
+def normcdf(x):
+    return of_torch("erfc")(x / -math.sqrt(2)) / 2
+
+
+def erfcinv(z):
+    return of_torch("ndtri")(z / 2) / -math.sqrt(2)
+
+
+# name: (arguments, reference, units of the last place allowed, instructions for an element)
+CASES = {
+    "erfc": (lambda s: np.r_[s.over(-6, 10.1), s.signed(-149, 4)], of_torch("erfc"), 4, 47),
+    "erfcx": (lambda s: np.r_[s.over(-9.4, 20), s.signed(-149, 3), s.sizes(3, 128)], of_torch("erfcx"), 3, 45),
+    "normcdf": (lambda s: np.r_[s.over(-14.2, 6), s.signed(-149, 4)], normcdf, 4.5, 56),
+    "erfinv": (
+        lambda s: np.r_[s.over(-1, 1), 1 - s.sizes(-24, -1), s.sizes(-24, -1) - 1, s.signed(-149, -1)],
+        of_torch("erfinv"), 2, 28,
+    ),
+    "erfcinv": (
+        lambda s: np.r_[s.over(0, 2), 1 + s.signed(-24, -1), 2 - s.sizes(-23, -1), s.sizes(-149, -1)], erfcinv, 3, 32
+    ),
+    "normcdfinv": (
+        lambda s: np.r_[s.over(0, 1), 1 - s.sizes(-24, -1), s.sizes(-149, -1)], of_torch("ndtri"), 3, 33
+    ),
+}  # fmt: skip
+INF, NAN = math.inf, math.nan
+ENDS = np.float32([0.0, -0.0, INF, -INF, NAN, 1, -1, 2, -2, SUBNORMAL, 3e38, -3e38])
+AT_ENDS = {
+    "erfc": [1, 1, 0, 2, NAN, None, None, None, None, 1, 0, 2],
+    "erfcx": [1, 1, 0, INF, NAN, None, None, None, None, 1, None, INF],
+    "erfinv": [0.0, -0.0, NAN, NAN, NAN, INF, -INF, NAN, NAN, SUBNORMAL, NAN, NAN],
+    "erfcinv": [INF, INF, NAN, NAN, NAN, 0, NAN, -INF, NAN, None, NAN, NAN],
+    "normcdf": [0.5, 0.5, 1, 0, NAN, None, None, None, None, 0.5, 1, 0],
+    "normcdfinv": [-INF, -INF, NAN, NAN, NAN, INF, NAN, NAN, NAN, None, NAN, NAN],
+}
+
+
+def units_off(found, exact):
+    """In units of the last place, that of the least number below the normal range; 0 where both are infinite."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        nearest = exact.astype(np.float32)
+        unit = np.spacing(np.minimum(np.abs(nearest), np.finfo(np.float32).max)).astype(np.float64)
+        off = np.abs(found.astype(np.float64) - exact) / unit
+    same = (found == nearest) | (np.isnan(found) & np.isnan(nearest))
+    return np.where(same, np.where(np.isfinite(off), off, 0), np.where(np.isnan(off), INF, off))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_dense(name, seed):
+    arguments, reference, units, _ = CASES[name]
+    x = arguments(Spread(seed))
+    found, _ = applied(name, x)
+    exact = reference(x.astype(np.float64))
+    off = units_off(found, exact)
+    worst = int(np.argmax(off))
+    assert off[worst] <= units, f"{name}({x[worst]!r}) = {found[worst]!r}, not {exact[worst]!r}: {off[worst]:.2f}"
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_made_of_float32(name):
+    """No instruction of float64, and no more instructions than the table says, which are few beside its loads."""
+    _, kernel = applied(name, np.ones(BLOCK, np.float32))
+    body = kernel.ptx[kernel.ptx.index(".reqntid") :]
+    assert ".f64" not in body
+    instructions = [line for line in body.splitlines() if re.match(r"\s+(@!?%p\d+ )?[a-z][\w.:]+\s.*;", line)]
+    assert 4 * 20 < len(instructions) <= 4 * CASES[name][3] + 16
+
+
+@pytest.mark.parametrize("name", AT_ENDS)
+def test_values_at_the_ends(name):
+    found, _ = applied(name, ENDS)
+    for x, got, wanted in zip(ENDS, found, AT_ENDS[name], strict=True):
+        if wanted is not None:
+            np.testing.assert_equal(got, np.float32(wanted), err_msg=f"{name}({x})")
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_float16_is_computed_in_float32(name, seed):
+    with np.errstate(over="ignore"):
+        x = CASES[name][0](Spread(seed))[::8].astype(np.float16)
+        wanted = applied(name, x.astype(np.float32))[0].astype(np.float16)
+    np.testing.assert_array_equal(applied(name, x)[0], wanted)
