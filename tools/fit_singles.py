@@ -10,12 +10,13 @@ from __future__ import annotations
 import pathlib
 import sys
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
-from fit_functions import erfcinv_part, erfcx
-from mpmath import cos, erfinv, log, mpf, pi, sqrt
+from fit_functions import erfcinv_part, erfcx, root_of
+from mpmath import besseli, besselj, bessely, cos, erfinv, exp, j0, j1, log, loggamma, mp, mpf, pi, sin, sqrt
 
 FILE = pathlib.Path(__file__).parents[1] / "python" / "weft" / "language" / "coefficients_singles.py"
 HEAD = '''# Part of Weft. SPDX-License-Identifier: Apache-2.0
@@ -101,9 +102,139 @@ def erfcx_part(t: Any) -> Any:
 
 
 #: what is taken off arguments whose powers would cancel each other
-SHIFTS = {"ERFINV": 3.875, "ERFCINV": 0.1875}
+SHIFTS = {"ERFINV": 3.875, "ERFCINV": 0.1875, "LGAMMA": 0.75, "J": 48.0, "Y": 5.0}
 #: the range of 1 / sqrt(w) of the inverse's tail, the terms, the shift
 INVERSE_TAIL = (150**-0.5, 8.0**-0.5, 10, SHIFTS["ERFCINV"])
+
+
+def lgamma_part(b: Any) -> Any:
+    """log(Γ(1 + b)) / (b (b - 1))."""
+    for zero in (0, 1):
+        if abs(b - zero) < mpf(10) ** -15:
+            b = zero + mpf(10) ** -15
+    return loggamma(1 + b) / (b * (b - 1))
+
+
+def stirling(v: Any) -> Any:
+    """What Stirling's formula lacks of the logarithm of Γ(x), of v = 1 / x."""
+    if v < mpf(10) ** -8:
+        return v / 12
+    x = 1 / v
+    return loggamma(x) - ((x - mpf(1) / 2) * log(x) - x + log(2 * pi) / 2)
+
+
+def log_cube(f: Any) -> Any:
+    """(log(1 + f) - f + f² / 2) / f³."""
+    return (log(1 + f) - f + f * f / 2) / f**3 if abs(f) > mpf(10) ** -12 else mpf(1) / 3
+
+
+def sine(square: Any) -> Any:
+    """sin(π r) / (π r) of r²."""
+    r = sqrt(square)
+    return sin(pi * r) / (pi * r)
+
+
+def narrow(x: Any) -> Any:
+    """A number rounded to float32."""
+    return mpf(float(np.float32(float(x))))
+
+
+def y0(x: Any) -> Any:
+    """The Bessel function of the second kind of order 0."""
+    return bessely(0, x)
+
+
+def y1(x: Any) -> Any:
+    """The Bessel function of the second kind of order 1."""
+    return bessely(1, x)
+
+
+#: those beyond 8 are not met: they, or their squares, are numbers of float32
+J_ROOTS = (
+    (root_of(j0, 2.405), root_of(j0, 5.52), sqrt(narrow(root_of(j0, 8.65) ** 2))),
+    (root_of(j1, 3.83), root_of(j1, 7.02), sqrt(narrow(root_of(j1, 10.17) ** 2))),
+)
+Y0_ROOTS = (root_of(y0, 0.89), root_of(y0, 3.96), root_of(y0, 7.09))
+Y1_ROOTS = (root_of(y1, 2.2), root_of(y1, 5.43), narrow(root_of(y1, 8.6)))
+
+
+def divided(function: Callable[[Any], Any], roots: Sequence[Any], of: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """A function over the distances from its roots, of what ``of`` makes of them and of its argument."""
+
+    def part(x: Any) -> Any:
+        while any(abs(x - root) < mpf(10) ** -14 for root in roots):
+            x += mpf(10) ** -13
+        return function(x) / prod(of(x) - of(root) for root in roots)
+
+    return part
+
+
+def of_root(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """A function of an argument's square root, which is not 0."""
+    return lambda v: function(sqrt(max(v, mpf(10) ** -20)))
+
+
+def y0_part(x: Any) -> Any:
+    """What 2/π log(x / z) J0(x) lacks of Y0(x), whose first root is z, over x² - z²."""
+    z = Y0_ROOTS[0]
+    return divided(lambda x: y0(x) - 2 / pi * log(x / z) * j0(x), [z], lambda x: x * x)(x)
+
+
+def y1_part(x: Any) -> Any:
+    """What 2/π (log(x) J1(x) - 1 / x) lacks of Y1(x), over x."""
+    return (y1(x) - 2 / pi * (log(x) * j1(x) - 1 / x)) / x
+
+
+def amplitude(order: int) -> Callable[[Any], Any]:
+    """sqrt(x (J² + Y²)) of x."""
+    return lambda x: sqrt((besselj(order, x) ** 2 + bessely(order, x) ** 2) * x)
+
+
+def phase(order: int) -> Callable[[Any], Any]:
+    """How many turns the angle of (J, Y) is ahead of x - (2 order + 1) π / 4, times x."""
+
+    def ahead(x: Any) -> Any:
+        angle = mp.atan2(bessely(order, x), besselj(order, x)) - x + (2 * order + 1) * pi / 4
+        return x * (angle / (2 * pi) - mp.nint(angle / (2 * pi)))
+
+    return ahead
+
+
+def far(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """A function of x as one of 1 / x²."""
+    return lambda v: function(1 / sqrt(max(v, mpf(10) ** -10)))
+
+
+def modified(order: int) -> Callable[[Any], Any]:
+    """256 sqrt(x) exp(-x) I(x) of 1 / x."""
+
+    def part(v: Any) -> Any:
+        x = 1 / max(v, mpf(10) ** -6)
+        return 256 * sqrt(x) * exp(-x) * besseli(order, x)
+
+    return part
+
+
+def bessel() -> dict[str, tuple[tuple[float, ...], float]]:
+    """Of Bessel functions."""
+    found = {
+        "J0": powers(of_root(divided(j0, J_ROOTS[0], lambda x: x * x)), 0, 64, 8, SHIFTS["J"]),
+        "J1": powers(of_root(divided(lambda x: j1(x) / x, J_ROOTS[1], lambda x: x * x)), 0, 64, 8, SHIFTS["J"]),
+        "J0_LOW": powers(of_root(j0), 0, 4, 7),
+        "J1_LOW": powers(of_root(lambda x: j1(x) / x), 0, 3.0625, 6),
+        "Y0_LOW": powers(of_root(y0_part), 0, 4, 6),
+        "Y1_LOW": powers(of_root(y1_part), 0, 3.0625, 6),
+        "Y0": powers(divided(y0, Y0_ROOTS[1:], lambda x: x), 2, 8, 14, SHIFTS["Y"]),
+        "Y1": powers(divided(y1, Y1_ROOTS, lambda x: x), 1.75, 8, 16, SHIFTS["Y"]),
+        "I0": powers(of_root(lambda x: besseli(0, x)), 0, 36, 9),
+        "I1": powers(of_root(lambda x: besseli(1, x) / x), 0, 36, 8),
+        "I0_FAR": powers(modified(0), 0.01, 1 / 6, 6),
+        "I1_FAR": powers(modified(1), 0.01, 1 / 6, 6),
+    }
+    for order in (0, 1):
+        found[f"AMPLITUDE{order}"] = powers(far(amplitude(order)), 0, 1 / 64, 4)
+        found[f"PHASE{order}"] = powers(far(phase(order)), 0, 1 / 64, 3)
+    return found
 
 
 def tables() -> dict[str, tuple[tuple[float, ...], float]]:
@@ -116,15 +247,31 @@ def tables() -> dict[str, tuple[tuple[float, ...], float]]:
         "ERFCINV_TAIL": powers(lambda r: erfinv_tail(1 / r**2) * r, *INVERSE_TAIL),
         "NORMCDFINV": powers(lambda v: sqrt(2) * erfinv_part(-v), -8.0, 0, 10),
         "NORMCDFINV_TAIL": powers(lambda r: sqrt(2) * erfinv_tail(1 / r**2) * r, *INVERSE_TAIL),
+        "SINE": powers(sine, 0, 0.25, 6),
+        "LOG": powers(lambda f: log_cube(f) * f - mpf(1) / 2, sqrt(mpf(1) / 2) - 1, sqrt(mpf(2)) - 1, 9),
+        "LOG_CUBE": powers(log_cube, sqrt(mpf(1) / 2) - 1, sqrt(mpf(2)) - 1, 9),
+        "LGAMMA": powers(lgamma_part, 0, 1.5, 12, SHIFTS["LGAMMA"]),
+        "STIRLING": powers(lambda v: stirling(sqrt(v)) / sqrt(v), 0, 0.16, 4),
+        "GAMMA": powers(lambda v: sqrt(2 * pi) * exp(stirling(v) - mpf(1) / 2), 0, 1, 8),
     }
 
 
-def constants() -> dict[str, tuple[float, ...]]:
-    """Numbers in two parts."""
+def constants() -> dict[str, tuple[Any, ...]]:
+    """Numbers in two parts. LN2_OF_BITS is log(2) / 2^23, in so few bits first that its products with exponents are
+    exact; ROOTS are those of Bessel functions, SQUARES their squares.
+    """
+    ln2_high = round(float(log(2)) * 2**16) / 2**16
     return {
         "LOG2_E": halves(1 / log(2)),
         "LN2": halves(log(2)),
         "SQRT_HALF": halves(sqrt(mpf(1) / 2)),
+        "PER_TURN": halves(1 / (2 * pi)),
+        "Y0_ROOT": halves(Y0_ROOTS[0]),
+        "Y0_SQUARE": halves(Y0_ROOTS[0] ** 2),
+        **{f"J{k}_SQUARES": tuple(halves(root**2) for root in J_ROOTS[k]) for k in (0, 1)},
+        "Y0_ROOTS": tuple(halves(root) for root in Y0_ROOTS[1:]),
+        "Y1_ROOTS": tuple(halves(root) for root in Y1_ROOTS),
+        "LN2_OF_BITS": (ln2_high * 2.0**-23, float(np.float32(float((log(2) - ln2_high) * mpf(2) ** -23)))),
     }
 
 
@@ -140,7 +287,8 @@ def main() -> None:
         text += f"{name} = {pair!r}\n"
     for name, shift in SHIFTS.items():
         text += f"{name}_SHIFT = {shift!r}\n"
-    for name, (found, worst) in tables().items():
+    text += f"STIRLING_REST = {halves(log(2 * pi) / 2 - mpf(1) / 2)[0]!r}\n"
+    for name, (found, worst) in (tables() | bessel()).items():
         print(name, f"2^{np.log2(worst):.1f}", flush=True)
         text += f"{name} = {found!r}\n"
     lines = []

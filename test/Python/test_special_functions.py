@@ -218,7 +218,7 @@ def test_bessel_functions_far_out(name, seed):
     narrow = applied(getattr(libdevice, name), x.astype(np.float32))
     with mp.workprec(160):
         exact = [float(reference(int(name[1]), mpf(float(np.float32(a))))) for a in x]
-    assert np.abs(narrow - exact).max() < 1e-7
+    assert np.abs(narrow - exact).max() < 3e-7
 
 
 @pytest.mark.parametrize("name", ["jn", "yn"])

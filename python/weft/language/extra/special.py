@@ -1,8 +1,8 @@
 # Part of Weft. SPDX-License-Identifier: Apache-2.0
 """libdevice's error functions, gamma functions, Bessel functions, and functions of a float's exponent.
 
-Error functions of float32 are computed in float32, and those of narrower floats through it. The others of floats
-narrower than float64 are computed in float64 and rounded once: their errors are below one unit of the last place.
+Those of float32 are computed in float32, and those of narrower floats through it. Bessel functions of orders that are
+arguments, rhypot and logb of such floats are computed in float64 and rounded once.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from weft.language import bessel, errors, special, special_singles
+from weft.language import bessel, bessel_singles, errors, gamma_singles, special, special_singles
 from weft.language.casts import convert, reread
 from weft.language.doubles import power_of_two
 from weft.language.emit import builtin
@@ -89,16 +89,16 @@ def normcdfinv(x: Any) -> tensor:
 
 @builtin
 def tgamma(x: Any) -> tensor:
-    """The gamma function, within 5 units of the last place of float64; not a number at negative integers."""
-    return _in_float64("tgamma", special.tgamma, x)
+    """The gamma function, within 5 units of the last place; not a number at negative integers."""
+    return _by_width("tgamma", special.tgamma, gamma_singles.tgamma, x)
 
 
 @builtin
 def lgamma(x: Any) -> tensor:
-    """The logarithm of the gamma function's size, within 4 units of the last place of float64, or within 1e-15 between
-    -11 and -2.26, where it has zeros; infinite at 0 and negative integers.
+    """The logarithm of the gamma function's size, within 4 units of the last place, or, between -11 and -2.26,
+    where it has zeros, within 1e-15 of float64 and 3e-6 of float32; infinite at 0 and negative integers.
     """
-    return _in_float64("lgamma", special.lgamma, x)
+    return _by_width("lgamma", special.lgamma, gamma_singles.lgamma, x)
 
 
 # ---- Bessel
@@ -106,28 +106,28 @@ def lgamma(x: Any) -> tensor:
 
 @builtin
 def j0(x: Any) -> tensor:
-    """The Bessel function of the first kind of order 0: below 8 within 7 units of the last place of float64, also near
-    zeros, else within 1e-15.
+    """The Bessel function of the first kind of order 0: below 8 within 7 units of the last place, also near zeros, else
+    within 1e-15 of float64 and 3e-7 of float32.
     """
-    return _in_float64("j0", bessel.j0, x)
+    return _by_width("j0", bessel.j0, bessel_singles.j0, x)
 
 
 @builtin
 def j1(x: Any) -> tensor:
     """The Bessel function of the first kind of order 1, as accurate as :func:`j0`."""
-    return _in_float64("j1", bessel.j1, x)
+    return _by_width("j1", bessel.j1, bessel_singles.j1, x)
 
 
 @builtin
 def y0(x: Any) -> tensor:
     """The Bessel function of the second kind of order 0, as accurate as :func:`j0`; not a number below 0."""
-    return _in_float64("y0", bessel.y0, x)
+    return _by_width("y0", bessel.y0, bessel_singles.y0, x)
 
 
 @builtin
 def y1(x: Any) -> tensor:
     """The Bessel function of the second kind of order 1, as accurate as :func:`j0`; not a number below 0."""
-    return _in_float64("y1", bessel.y1, x)
+    return _by_width("y1", bessel.y1, bessel_singles.y1, x)
 
 
 def _of_order(name: str, function: Callable[[tensor, tensor], tensor], n: Any, x: Any) -> tensor:
@@ -154,14 +154,14 @@ def yn(n: Any, x: Any) -> tensor:
 
 @builtin
 def cyl_bessel_i0(x: Any) -> tensor:
-    """The modified Bessel function of the first kind of order 0, within 6 units of the last place of float64."""
-    return _in_float64("cyl_bessel_i0", bessel.i0, x)
+    """The modified Bessel function of the first kind of order 0, within 6 units of the last place."""
+    return _by_width("cyl_bessel_i0", bessel.i0, bessel_singles.i0, x)
 
 
 @builtin
 def cyl_bessel_i1(x: Any) -> tensor:
-    """The modified Bessel function of the first kind of order 1, within 6 units of the last place of float64."""
-    return _in_float64("cyl_bessel_i1", bessel.i1, x)
+    """The modified Bessel function of the first kind of order 1, within 6 units of the last place."""
+    return _by_width("cyl_bessel_i1", bessel.i1, bessel_singles.i1, x)
 
 
 # ---- Lengths, exponents, neighbours
