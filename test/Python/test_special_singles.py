@@ -23,6 +23,12 @@ def unary(x, y, F: wl.constexpr, N: wl.constexpr):
     wl.store(y + at, F(wl.load(x + at)))
 
 
+@weft.jit
+def binary(x, y, z, F: wl.constexpr, N: wl.constexpr):
+    at = wl.program_id(0) * N + wl.arange(0, N)
+    wl.store(z + at, F(wl.load(x + at), wl.load(y + at)))
+
+
 def applied(name, x):
     """The function of an array of any length, and the kernel."""
     blocks = -(-len(x) // BLOCK)
@@ -176,6 +182,32 @@ def test_the_gamma_function_of_integers():
     exact = np.array([float(math.factorial(n - 1)) for n in range(1, 36)])
     assert units_off(applied("tgamma", x)[0], exact).max() <= 4
     assert np.isnan(applied("tgamma", -np.arange(1, 2**25, 8191, dtype=np.float32))[0]).all()
+
+
+@pytest.mark.parametrize("name", ["logb", "ilogb"])
+def test_exponents(name, seed):
+    x = Spread(seed).signed(-149, 128)
+    exact = np.frexp(x)[1] - 1
+    found = np.zeros_like(x, np.float32 if name == "logb" else np.int32)
+    kernel = unary[len(x) // BLOCK,](x, found, F=getattr(libdevice, name), N=BLOCK)
+    np.testing.assert_array_equal(found, exact)
+    assert ".f64" not in kernel.ptx
+
+
+def test_one_over_lengths(seed):
+    spread = Spread(seed)
+    x, y = spread.signed(-149, 128), spread.signed(-149, 128)
+    x[::2], y[::2] = spread.signed(-9, 9, len(x) // 2), spread.signed(-9, 9, len(x) // 2)
+    ends = np.float32([0, INF, INF, NAN, 1, -INF, 3e38, SUBNORMAL])
+    x, y = np.r_[x[:-8], ends], np.r_[y[:-8], np.float32([0, 1, NAN, 1, 0, INF, 3e38, 0])]
+    found = np.zeros_like(x)
+    kernel = binary[len(x) // BLOCK,](x, y, found, F=libdevice.rhypot, N=BLOCK)
+    with np.errstate(divide="ignore"):
+        exact = 1 / np.hypot(x.astype(np.float64), y.astype(np.float64))
+    assert units_off(found[:-8], exact[:-8]).max() <= 1
+    np.testing.assert_array_equal(found[-8:-2], np.float32([INF, 0, 0, NAN, 1, 0]))
+    assert units_off(found[-2:], exact[-2:]).max() <= 1
+    assert ".f64" not in kernel.ptx
 
 
 @pytest.mark.parametrize("name", CASES)

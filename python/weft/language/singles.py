@@ -9,7 +9,7 @@ from .casts import convert, reread
 from .doubles import INFINITY, Pair, exact_product, exact_sum, horner, ordered_sum, power_of, whole
 from .inline_asm import inline_asm_elementwise
 from .literals import scalar_constant
-from .maths import fdiv, fma, maximum, minimum, where
+from .maths import abs, fdiv, fma, maximum, minimum, where
 from .types import float32, int32
 from .value import tensor
 
@@ -29,6 +29,24 @@ def unit(name: str, x: tensor, subnormal: bool = False) -> tensor:
     code = f"{name}.approx{'' if subnormal else '.ftz'}.f32 $0, $1;"
     made: tensor = inline_asm_elementwise(code, "=f,f", [x], float32, True, 1)
     return made
+
+
+def rhypot(x: tensor, y: tensor) -> tensor:
+    """1 / sqrt(x² + y²), within a unit of the last place, of numbers scaled by a power of two so that squares neither
+    overflow nor vanish; 0 where one is infinite.
+    """
+    large, small = maximum(abs(x), abs(y)), minimum(abs(x), abs(y))
+    shift = where(large > 2.0**60, number(2.0**-66), where(large < 2.0**-60, number(2.0**90), number(1.0)))
+    a, b = large * shift, small * shift
+    square, rest = exact_product(a, a)
+    total = fma(b, b, square)
+    rest = fma(b, b, square - total) + rest
+    root = unit("rsqrt", total)
+    wrong, less = exact_product(root, root)
+    wrong = fma(-wrong, total, number(1.0)) - fma(less, total, wrong * rest)
+    found = fma(root * 0.5, wrong, root) * shift
+    found = where(large == 0.0, number(INFINITY), where(large == INFINITY, number(0.0), found))
+    return where((x == x) & (y == y) | (large == INFINITY), found, x + y)
 
 
 def _log2_pair(x: tensor) -> Pair:

@@ -1,8 +1,8 @@
 # Part of Weft. SPDX-License-Identifier: Apache-2.0
 """libdevice's error functions, gamma functions, Bessel functions, and functions of a float's exponent.
 
-Those of float32 are computed in float32, and those of narrower floats through it. Bessel functions of orders that are
-arguments, rhypot and logb of such floats are computed in float64 and rounded once.
+Those of float32 are computed in float32, and those of narrower floats through it, but for Bessel functions of orders
+that are arguments: they are computed in float64 and rounded once.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from weft.language import bessel, bessel_singles, errors, gamma_singles, special, special_singles
+from weft.language import bessel, bessel_singles, errors, gamma_singles, singles, special, special_singles
 from weft.language.casts import convert, reread
 from weft.language.doubles import power_of_two
 from weft.language.emit import builtin
@@ -26,11 +26,6 @@ def _floats(name: str, x: Any) -> tensor:
     if not value.dtype.is_floating():
         raise errors.needs_floats(name, value.dtype)
     return value
-
-
-def _in_float64(name: str, function: Callable[[tensor], tensor], x: Any) -> tensor:
-    value = _floats(name, x)
-    return convert(function(convert(value, float64)), value.dtype)
 
 
 def _by_width(name: str, wide: Callable[[tensor], tensor], narrow: Callable[[tensor], tensor], x: Any) -> tensor:
@@ -171,14 +166,18 @@ def cyl_bessel_i1(x: Any) -> tensor:
 def rhypot(x: Any, y: Any) -> tensor:
     """1 / sqrt(x² + y²), also where the squares leave the type's range; within 1 unit of the last place."""
     x, y = operands("rhypot", _floats("rhypot", x), y)
-    return convert(bessel.rhypot(convert(x, float64), convert(y, float64)), x.dtype)
+    if x.dtype == float64:
+        return bessel.rhypot(x, y)
+    return convert(singles.rhypot(convert(x, float32), convert(y, float32)), x.dtype)
 
 
 def _exponent(value: tensor) -> tensor:
-    """The int64 exponent of a float64 that is neither 0 nor infinite."""
-    small = abs(value) < 2.2250738585072014e-308
-    bits = reread(where(small, value * 2.0**54, value), int64)
-    return ((bits >> 52) & 2047) - where(small, 1023 + 54, 1023)
+    """The int32 exponent of a float32 or float64 that is neither 0 nor infinite."""
+    bits, digits, least = (32, 23, -126) if value.dtype == float32 else (64, 52, -1022)
+    small = abs(value) < 2.0**least
+    read = reread(where(small, value * 2.0 ** (digits + 1), value), get_int_dtype(bits, True))
+    biased = convert((read >> digits) & (1 - 2 * least + 2), int32)
+    return biased - where(small, 1 - least + digits + 1, 1 - least)
 
 
 @builtin
@@ -186,9 +185,9 @@ def ilogb(x: Any) -> tensor:
     """The exponent of x as an int32: the n for which |x| / 2ⁿ is from 1 to below 2. The least int32 for 0 and what is
     not a number, the greatest for infinities.
     """
-    value = convert(_floats("ilogb", x), float64)
-    found = convert(_exponent(value), int32)
-    found = where(abs(value) == float("inf"), 2147483647, found)
+    value = _floats("ilogb", x)
+    value = value if value.dtype == float64 else convert(value, float32)
+    found = where(abs(value) == float("inf"), 2147483647, _exponent(value))
     return where((value == 0.0) | (value != value), -2147483648, found)
 
 
@@ -197,10 +196,10 @@ def logb(x: Any) -> tensor:
     """The exponent of x as a float: -inf of 0, inf of infinities."""
 
     def function(value: tensor) -> tensor:
-        found = where(abs(value) < float("inf"), convert(_exponent(value), float64), abs(value))
-        return where(value == 0.0, scalar_constant(float("-inf"), float64), found)
+        found = where(abs(value) < float("inf"), convert(_exponent(value), value.dtype), abs(value))
+        return where(value == 0.0, scalar_constant(float("-inf"), value.dtype), found)
 
-    return _in_float64("logb", function, x)
+    return _by_width("logb", function, function, x)
 
 
 @builtin
