@@ -128,6 +128,11 @@ def log_cube(f: Any) -> Any:
     return (log(1 + f) - f + f * f / 2) / f**3 if abs(f) > mpf(10) ** -12 else mpf(1) / 3
 
 
+def exp_square(r: Any) -> Any:
+    """(exp(r) - 1 - r) / r²."""
+    return (exp(r) - 1 - r) / r**2 if abs(r) > mpf(10) ** -12 else mpf(1) / 2
+
+
 def sine(square: Any) -> Any:
     """sin(π r) / (π r) of r²."""
     r = sqrt(square)
@@ -247,6 +252,7 @@ def tables() -> dict[str, tuple[tuple[float, ...], float]]:
         "ERFCINV_TAIL": powers(lambda r: erfinv_tail(1 / r**2) * r, *INVERSE_TAIL),
         "NORMCDFINV": powers(lambda v: sqrt(2) * erfinv_part(-v), -8.0, 0, 10),
         "NORMCDFINV_TAIL": powers(lambda r: sqrt(2) * erfinv_tail(1 / r**2) * r, *INVERSE_TAIL),
+        "EXP": powers(exp_square, -0.347, 0.347, 5),
         "SINE": powers(sine, 0, 0.25, 6),
         "LOG": powers(lambda f: log_cube(f) * f - mpf(1) / 2, sqrt(mpf(1) / 2) - 1, sqrt(mpf(2)) - 1, 9),
         "LOG_CUBE": powers(log_cube, sqrt(mpf(1) / 2) - 1, sqrt(mpf(2)) - 1, 9),

@@ -90,9 +90,9 @@ def gamma(x):
 
 # name: (arguments, reference, units of the last place allowed, instructions for an element)
 CASES = {
-    "erfc": (lambda s: np.r_[s.over(-6, 10.1), s.signed(-149, 4)], of_torch("erfc"), 4, 47),
+    "erfc": (lambda s: np.r_[s.over(-6, 10.1), s.signed(-149, 4)], of_torch("erfc"), 4, 55),
     "erfcx": (lambda s: np.r_[s.over(-9.4, 20), s.signed(-149, 3), s.sizes(3, 128)], of_torch("erfcx"), 3, 45),
-    "normcdf": (lambda s: np.r_[s.over(-14.2, 6), s.signed(-149, 4)], normcdf, 4.5, 56),
+    "normcdf": (lambda s: np.r_[s.over(-14.2, 6), s.signed(-149, 4)], normcdf, 4, 64),
     "erfinv": (
         lambda s: np.r_[s.over(-1, 1), 1 - s.sizes(-24, -1), s.sizes(-24, -1) - 1, s.signed(-149, -1)],
         of_torch("erfinv"), 2, 28,
@@ -104,7 +104,7 @@ CASES = {
         lambda s: np.r_[s.over(0, 1), 1 - s.sizes(-24, -1), s.sizes(-149, -1)], of_torch("ndtri"), 3, 33
     ),
     "tgamma": (
-        lambda s: np.r_[s.over(-43, 35.1, 16384), s.over(-3, 3), s.signed(-149, 0)], np.vectorize(gamma, "d"), 5, 90
+        lambda s: np.r_[s.over(-43, 35.1, 16384), s.over(-3, 3), s.signed(-149, 0)], np.vectorize(gamma, "d"), 5, 96
     ),
     "lgamma": (
         lambda s: np.r_[

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from . import coefficients_singles as known
 from .casts import convert, reread
-from .doubles import INFINITY, NAN, Pair, exact_product, horner, ordered_sum, whole
+from .doubles import INFINITY, NAN, Pair, exact_product, horner, ordered_sum, signed, whole
 from .maths import PropagateNan, abs, fma, minimum, where
 from .operators import shl, xor
-from .singles import number, unit
+from .singles import exp_parts, number, unit
 from .types import float32, int32
 from .value import tensor
 
@@ -87,12 +87,10 @@ def _power(x: tensor, factor: tensor) -> Pair:
     """exp(factor (log(x) - 1)), and a power of two that is to be multiplied with it at last."""
     high, low = _log_less_one(x)
     product, rest = exact_product(factor, high)
-    rest = fma(factor, low, rest)
-    turns = fma(product, number(known.LOG2_E[0]), number(0.0))
-    missing = fma(turns, number(-known.LN2[1]), fma(turns, number(-known.LN2[0]), product)) + rest
+    turns, grown = exp_parts(product, fma(factor, low, rest))
     tiny = turns < -100.0
     power = unit("ex2", where(tiny, turns + 64.0, turns))
-    return fma(power, missing, power), where(tiny, number(2.0**-64), number(1.0))
+    return fma(power, grown, power), where(tiny, number(2.0**-64), number(1.0))
 
 
 def tgamma(x: tensor) -> tensor:
@@ -100,14 +98,13 @@ def tgamma(x: tensor) -> tensor:
     size, negative = abs(x), x < 0.0
     low = size < 1.0
     moved = where(low, size + 1.0, size)
-    moved = minimum(moved, where(negative, number(48.0), number(35.1)), PropagateNan.ALL)  # 0 and infinite beyond
-    less = moved - 0.5
-    power, scale = _power(moved, where(negative, -less, less))
+    moved = minimum(moved, where(negative, number(48.0), number(35.05)), PropagateNan.ALL)  # 0 and infinite beyond
+    power, scale = _power(moved, signed(moved - 0.5, x))
     factor = horner(unit("rcp", moved), known.GAMMA)
     turns = whole(size)
-    sine = _sine_of_turns(size - turns)
+    sine = _sine_of_turns(turns - size)  # of the other sign, as the result is
     sine = reread(xor(reread(sine, int32), shl(convert(turns, int32), 31)), float32)
-    below = where(negative, -factor * where(low, number(1.0), size) * sine, where(low, x, number(1.0)))
+    below = where(negative, factor * where(low, number(1.0), size) * sine, where(low, x, number(1.0)))
     above = where(negative, power, power * factor)
     found = above * unit("rcp", below, subnormal=True) * scale
     return where(negative & (sine == 0.0), number(NAN), found)

@@ -5,6 +5,7 @@ products here are written as they are."""
 
 from __future__ import annotations
 
+from . import coefficients_singles as known
 from .casts import convert, reread
 from .doubles import INFINITY, Pair, exact_product, exact_sum, horner, ordered_sum, power_of, whole
 from .inline_asm import inline_asm_elementwise
@@ -29,6 +30,15 @@ def unit(name: str, x: tensor, subnormal: bool = False) -> tensor:
     code = f"{name}.approx{'' if subnormal else '.ftz'}.f32 $0, $1;"
     made: tensor = inline_asm_elementwise(code, "=f,f", [x], float32, True, 1)
     return made
+
+
+def exp_parts(high: tensor, low: tensor) -> Pair:
+    """exp(high + low) of a pair as an exponent of 2, a whole number, whose power the unit for special functions has
+    exactly, and what the factor beside it has beyond 1.
+    """
+    turns = whole(high * known.LOG2_E[0])
+    rest = fma(turns, number(-known.LN2[1]), fma(turns, number(-known.LN2[0]), high)) + low
+    return turns, fma(rest * rest, horner(rest, known.EXP), rest)
 
 
 def rhypot(x: tensor, y: tensor) -> tensor:

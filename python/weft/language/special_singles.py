@@ -1,6 +1,7 @@
 # Part of Weft. SPDX-License-Identifier: Apache-2.0
-"""The error function's family of float32, by polynomials of :mod:`weft.language.coefficients_singles`: within two
-units of the last place, within three where an exponential or a tail's logarithm is in it.
+"""The error function's family of float32, by polynomials of :mod:`weft.language.coefficients_singles`. Nothing
+branches: what holds near and what holds far are both computed, which takes fewer instructions than to choose between
+coefficients.
 """
 
 from __future__ import annotations
@@ -10,22 +11,20 @@ from collections.abc import Sequence
 from . import coefficients_singles as known
 from .doubles import horner, signed
 from .maths import PropagateNan, abs, fma, maximum, minimum, where
-from .singles import number, unit
+from .singles import exp_parts, number, unit
 from .value import tensor
 
 _ALL = PropagateNan.ALL
 
 
-def _exp_of_square(x: tensor, sign: float, more: tensor | None = None) -> tensor:
-    """exp(sign · x²), of -x² into the subnormal numbers, times exp(more) of a small number."""
+def _exp_of_square(x: tensor) -> tensor:
+    """exp(x²), within the machine's error of an exponential and half a unit."""
     square = fma(x, x, number(0.0))
-    turns = fma(square, number(sign * known.LOG2_E[0]), number(0.0))
-    # what 2^turns lacks: the square's rounding, and the rounding of turns
-    missing = fma(turns, number(-known.LN2[0]), sign * square)
-    missing = fma(turns, number(-known.LN2[1]), missing)
-    missing = missing + (fma(x, x, -square) if sign > 0 else fma(-x, x, square))
-    power = unit("ex2", turns, subnormal=True)
-    return fma(power, missing if more is None else missing + more, power)
+    turns = fma(square, number(known.LOG2_E[0]), number(0.0))
+    # what 2^turns lacks: the rounding of turns, and the square's
+    missing = fma(turns, number(-known.LN2[1]), fma(turns, number(-known.LN2[0]), square)) + fma(x, x, -square)
+    power = unit("ex2", turns)
+    return fma(power, missing, power)
 
 
 def _scaled(size: tensor) -> tensor:
@@ -48,7 +47,11 @@ def _corrected(quotient: tensor, rest: tensor, inverse: tensor) -> tensor:
 def _tail(size: tensor, more: tensor | None = None) -> tensor:
     """erfc of a size, times exp(more)."""
     bounded = minimum(size, 10.5, _ALL)
-    return _exp_of_square(bounded, -1.0, more) * _scaled(bounded)
+    square = fma(bounded, bounded, number(0.0))
+    rest = fma(-bounded, bounded, square)
+    exponent, grown = exp_parts(-square, rest if more is None else rest + more)
+    power = unit("ex2", exponent, subnormal=True)
+    return fma(power, grown, power) * _scaled(bounded)
 
 
 def erfc(x: tensor) -> tensor:
@@ -61,7 +64,7 @@ def erfcx(x: tensor) -> tensor:
     """exp(x²) · erfc(x)."""
     size = abs(x)
     part = _scaled(size)
-    grown = _exp_of_square(minimum(size, 9.41), 1.0)  # twice that is infinite
+    grown = _exp_of_square(minimum(size, 9.41))  # twice that is infinite
     return where(x < 0.0, fma(grown, number(2.0), -part), part)
 
 

@@ -39,9 +39,7 @@ def _by_width(name: str, wide: Callable[[tensor], tensor], narrow: Callable[[ten
 
 @builtin
 def erfc(x: Any) -> tensor:
-    """1 - erf(x), accurate also where that is small; within 3 units of the last place of float64, 4 of
-    float32.
-    """
+    """1 - erf(x), accurate also where that is small; within 3 units of the last place of float64, 4 of float32."""
     return _by_width("erfc", special.erfc, special_singles.erfc, x)
 
 
@@ -67,7 +65,7 @@ def erfcinv(x: Any) -> tensor:
 
 @builtin
 def normcdf(x: Any) -> tensor:
-    """The part of the standard normal distribution below x, within 5 units of the last place."""
+    """The part of the standard normal distribution below x, within 4 units of the last place."""
     return _by_width("normcdf", special.normcdf, special_singles.normcdf, x)
 
 
