@@ -172,10 +172,10 @@ def rhypot(x: Any, y: Any) -> tensor:
 def _exponent(value: tensor) -> tensor:
     """The int32 exponent of a float32 or float64 that is neither 0 nor infinite."""
     bits, digits, least = (32, 23, -126) if value.dtype == float32 else (64, 52, -1022)
-    small = abs(value) < 2.0**least
-    read = reread(where(small, value * 2.0 ** (digits + 1), value), get_int_dtype(bits, True))
-    biased = convert((read >> digits) & (1 - 2 * least + 2), int32)
-    return biased - where(small, 1 - least + digits + 1, 1 - least)
+    size = abs(value)
+    small = size < 2.0**least
+    biased = reread(where(small, size * 2.0 ** (digits + 1), size), get_int_dtype(bits, True)) >> digits
+    return convert(biased, int32) - where(small, 1 - least + digits + 1, 1 - least)
 
 
 @builtin
