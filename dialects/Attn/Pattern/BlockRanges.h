@@ -246,7 +246,7 @@ template <class A> std::vector<Range<A>> disjointRanges(A &a, const Cover<A> &co
   std::optional<typename A::Int> past; // the end of what came before
   if (cover.left) {
     ranges.push_back({a.constant(0), *cover.left});
-    past = *cover.left;
+    past = cover.left;
   }
   for (const Range<A> &range : cover.middle) {
     auto begin = past ? a.max(range.begin, *past) : range.begin;

@@ -29,7 +29,7 @@ constexpr Format f64Format = {
 /// mantissas are divided as integers: n steps of the exponent at a time, as many as there is room for.
 std::string remainderCode(const Format &f) {
   std::string w = f.width, bits = std::to_string(f.bits), room = std::to_string(f.room);
-  std::string one = std::to_string(f.bits + 1), u = ".u" + w + " ", b = ".b" + w + " ", fl = ".f" + w + " ";
+  std::string u = ".u" + w + " ", b = ".b" + w + " ", fl = ".f" + w + " ";
   std::string s = "{ .reg .f" + w + " q, r, a, c; .reg .b" + w + " x, y, m, n, e, k, t; .reg .pred p; ";
   if (w == "64")
     s += ".reg .b32 s; ";

@@ -124,7 +124,7 @@ private:
         offset = LLVM::XOrOp::create(e.b, e.loc, offset, e.i32(mixed * bytes));
       pointer = e.offset(base, offset);
     }
-    return e.offset(pointer, static_cast<int64_t>((places.ofRegister[reg] & ~variableBits) * bytes));
+    return e.offset(pointer, int64_t(places.ofRegister[reg] & ~variableBits) * bytes);
   }
 
   Value unstored(Value value) const {

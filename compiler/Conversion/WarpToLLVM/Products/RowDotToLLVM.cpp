@@ -10,8 +10,6 @@
 #include "dialects/Tile/IR/TileOps.h"
 
 using namespace mlir;
-using weft::warp::InDim;
-using weft::warp::LinearLayout;
 
 namespace weft {
 namespace {

@@ -156,7 +156,7 @@ void TakeTurns::runOnOperation() {
           << remark::reason("warpgroups do not take turns in starting products: {0}", hindrance);
       return;
     }
-    if (runs.size() && follows(loop, runs.back().second))
+    if (!runs.empty() && follows(loop, runs.back().second))
       runs.back().second = loop;
     else
       runs.push_back({loop, loop});

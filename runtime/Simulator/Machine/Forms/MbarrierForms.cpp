@@ -123,7 +123,7 @@ struct LaneOperation {
 
   uint32_t offset() const { return uint32_t(address & rankOffsetMask); }
   bool remote() const { return &block != warp.block; }
-  void misuse(std::string what) const { report(warp, FindingKind::MbarrierMisuse, lane, what); }
+  void misuse(const std::string &what) const { report(warp, FindingKind::MbarrierMisuse, lane, what); }
 };
 
 /// A count that is not given is 1.

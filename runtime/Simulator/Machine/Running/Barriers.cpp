@@ -81,8 +81,8 @@ void release(Block &block, unsigned number) {
 /// first set what the others must agree on.
 bool agrees(Warp &warp, uint32_t mask, const BarrierForm &form, uint32_t number, uint32_t threads) {
   Block &block = *warp.block;
-  auto refuse = [&](std::string what, std::string other = {}) {
-    report(warp, FindingKind::BarrierMismatch, firstLane(mask), std::move(what), std::move(other));
+  auto refuse = [&](const std::string &what, std::string other = {}) {
+    report(warp, FindingKind::BarrierMismatch, firstLane(mask), what, std::move(other));
     abortBlock(block);
     return false;
   };

@@ -97,7 +97,7 @@ bool agrees(Warp &warp, const GroupStep &step) {
   Block &block = *warp.block;
   Warpgroup &group = block.engines->groups[warp.index / groupWarps];
   const uint32_t first = warp.index / groupWarps * groupWarps;
-  auto refuse = [&](std::string what, uint32_t pc) {
+  auto refuse = [&](const std::string &what, uint32_t pc) {
     report(warp, FindingKind::WgmmaWarpgroup, firstLane(warp.mask), what, siteName(warp, pc));
     return false;
   };

@@ -5,7 +5,7 @@
 #include "runtime/Simulator/Machine/Decoding/Decode.h"
 #include "runtime/Support/Format.h"
 
-#include <cstdlib>
+#include <charconv>
 #include <limits>
 
 namespace weft::simulator::machine {
@@ -13,7 +13,10 @@ namespace weft::simulator::machine {
 /// 90 of "sm_90a"; a target of another name has everything.
 inline int targetNumber(Binding &b) {
   const std::string &target = b.decoder.program().target;
-  return target.starts_with("sm_") ? std::atoi(target.c_str() + 3) : std::numeric_limits<int>::max();
+  int number = std::numeric_limits<int>::max();
+  if (target.starts_with("sm_"))
+    std::from_chars(target.data() + 3, target.data() + target.size(), number);
+  return number;
 }
 
 /// Refuses an instruction on targets before `least`, as ptxas does.
