@@ -12,8 +12,9 @@
 //   after bit 1    3 4 8 9         total 9
 //
 // Bits in a row of the lane are joined together: each lane takes in what the lanes before it have, of the nearest, then
-// of two, of four; and at the end what the lane before it then has, for registers that are not its last. Bits in a row of
-// the warp are, too: each thread reads the totals of all their warps, and takes in those before its own.
+// of two, of four. Bits in a row of the warp are, too: each thread reads the totals of all their warps, and takes in those
+// before its own. What comes before a thread's neighbours, of lanes, registers and warps, is joined with each of them once,
+// at the end.
 
 #include "compiler/Conversion/WarpToLLVM/Lanes/Combine.h"
 #include "dialects/Tile/IR/TileOps.h"
@@ -44,6 +45,13 @@ std::optional<InputBit> findBit(const LinearLayout &layout, unsigned axis, unsig
   return std::nullopt;
 }
 
+/// What comes before a register's block, nothing where `value` is empty; and whether there is any, always where `exists` is
+/// null.
+struct Before {
+  Tuple value;
+  Value exists;
+};
+
 class Scan {
 public:
   Scan(tile::ScanOp op, Emitter &e) : op(op), e(e), layout(layoutOf(op.getSources().front().getType())) {}
@@ -56,6 +64,7 @@ public:
       prefixes.push_back(own);
     }
     totals = prefixes;
+    before.resize(prefixes.size());
     unsigned axis = op.getAxis(), bits = llvm::Log2_64(layout.shape()[axis]), bit = 0;
     SmallVector<uint32_t> steps; // neighbours that a thread holds: the registers' bits that are the lowest
     for (std::optional<InputBit> input; bit < bits; ++bit) {
@@ -76,6 +85,8 @@ public:
       if (failed(joinBits(*input, count, /*isLast=*/bit == bits)))
         return failure();
     }
+    if (failed(joinBefore()))
+      return failure();
     for (OpResult result : op.getResults())
       e.bind(result,
              llvm::map_to_vector(prefixes, [&](const Tuple &prefix) { return prefix[result.getResultNumber()]; }));
@@ -148,6 +159,49 @@ private:
     return chosen;
   }
 
+  /// Puts what comes before all that a register has been joined with up to now before that. `made`: by one step, of
+  /// registers that had the same.
+  LogicalResult putBefore(uint32_t reg, const Before &more, SmallVectorImpl<std::array<Before, 3>> &made) {
+    Before &own = before[reg];
+    if (own.value.empty()) {
+      own = more;
+      return success();
+    }
+    auto same = llvm::find_if(made, [&](const auto &each) {
+      return each[0].value == own.value && each[0].exists == own.exists && each[1].value == more.value;
+    });
+    if (same != made.end()) {
+      own = (*same)[2];
+      return success();
+    }
+    std::optional<Tuple> both = join(more.value, own.value);
+    if (!both)
+      return failure();
+    Before all{*both, {}};
+    if (own.exists)
+      all.value = choose(own.exists, all.value, more.value);
+    if (more.exists)
+      all.value = choose(more.exists, all.value, own.value);
+    if (own.exists && more.exists)
+      all.exists = LLVM::OrOp::create(e.b, e.loc, own.exists, more.exists);
+    made.push_back({own, more, all});
+    own = all;
+    return success();
+  }
+
+  /// Joins each register with what comes before it.
+  LogicalResult joinBefore() {
+    for (auto [prefix, earlier] : llvm::zip_equal(prefixes, before)) {
+      if (earlier.value.empty())
+        continue;
+      std::optional<Tuple> whole = join(earlier.value, prefix);
+      if (!whole)
+        return failure();
+      prefix = earlier.exists ? choose(earlier.exists, *whole, prefix) : *whole;
+    }
+    return success();
+  }
+
   /// What the lane so many before this one has, in the order of the scan.
   Tuple fromBefore(const Tuple &own, unsigned lanes) {
     return llvm::map_to_vector<2>(
@@ -166,6 +220,7 @@ private:
     Value hasEarlier = comesAfter(unit);
     const SmallVector<Tuple> own = totals;
     SmallVector<Tuple> earlier(own.size()); // what comes before a block, of all lanes; empty where nobody asks
+    SmallVector<std::array<Before, 3>> made;
     for (uint32_t reg = 0; reg < own.size(); ++reg) {
       uint32_t like = firstLike(own, reg);
       if (like == reg) { // registers of one block have one total
@@ -178,16 +233,14 @@ private:
       } else {
         totals[reg] = totals[like];
       }
-      if (prefixes[reg] == own[reg]) {
+      if (prefixes[reg] == own[reg] && before[reg].value.empty()) {
         prefixes[reg] = totals[like];
         continue;
       }
       if (earlier[like].empty())
         earlier[like] = fromBefore(totals[like], unit);
-      std::optional<Tuple> whole = join(earlier[like], prefixes[reg]);
-      if (!whole)
+      if (failed(putBefore(reg, {earlier[like], hasEarlier}, made)))
         return failure();
-      prefixes[reg] = choose(hasEarlier, *whole, prefixes[reg]);
     }
     if (!isLast)
       shareTotals(own, all);
@@ -195,12 +248,12 @@ private:
   }
 
   /// Gives every lane the total of the last of those that were joined.
-  void shareTotals(ArrayRef<Tuple> before, uint32_t lanes) {
+  void shareTotals(ArrayRef<Tuple> own, uint32_t lanes) {
     Value last = op.getReverse()
                      ? Value(LLVM::AndOp::create(e.b, e.loc, e.lane(), e.i32(static_cast<int32_t>(~lanes & 31))))
                      : Value(LLVM::OrOp::create(e.b, e.loc, e.lane(), e.i32(static_cast<int32_t>(lanes))));
     for (uint32_t reg = 0; reg < totals.size(); ++reg) {
-      uint32_t like = firstLike(before, reg);
+      uint32_t like = firstLike(own, reg);
       totals[reg] = like < reg
                         ? totals[like]
                         : llvm::map_to_vector<2>(totals[reg], [&](Value value) { return e.shuffleIndex(value, last); });
@@ -208,22 +261,20 @@ private:
   }
 
   LogicalResult joinRegisters(unsigned bit) {
-    SmallVector<Tuple> before = totals;
+    const SmallVector<Tuple> own = totals;
+    SmallVector<std::array<Before, 3>> made;
     for (uint32_t first = 0; first < totals.size(); ++first) {
       uint32_t second = first | 1u << bit;
       if (first == second)
         continue;
       uint32_t earlier = op.getReverse() ? second : first, later = op.getReverse() ? first : second;
-      std::optional<Tuple> prefix = join(before[earlier], prefixes[later]);
       // Registers of one block have one total, which is joined once (and so exchanged once between lanes).
       uint32_t same = 0;
-      while (same < first &&
-             ((same & 1u << bit) || before[same] != before[first] || before[same | 1u << bit] != before[second]))
+      while (same < first && ((same & 1u << bit) || own[same] != own[first] || own[same | 1u << bit] != own[second]))
         ++same;
-      std::optional<Tuple> total = same < first ? std::optional(totals[same]) : join(before[earlier], before[later]);
-      if (!prefix || !total)
+      std::optional<Tuple> total = same < first ? std::optional(totals[same]) : join(own[earlier], own[later]);
+      if (!total || failed(putBefore(later, {own[earlier], {}}, made)))
         return failure();
-      prefixes[later] = *prefix;
       totals[first] = totals[second] = *total;
     }
     return success();
@@ -235,19 +286,20 @@ private:
     FailureOr<SmallVector<SmallVector<Tuple>>> all = totalsOfWarps(first, count);
     if (failed(all))
       return failure();
-    Value own = LLVM::AndOp::create(e.b, e.loc, e.warp(), e.i32(static_cast<int32_t>(mask)));
+    Value number = LLVM::AndOp::create(e.b, e.loc, e.warp(), e.i32(static_cast<int32_t>(mask)));
     auto isPlace = [&](LLVM::ICmpPredicate predicate, uint32_t place) -> Value {
       uint32_t warp = op.getReverse() ? warps - 1 - place : place;
-      return LLVM::ICmpOp::create(e.b, e.loc, predicate, own, e.i32(static_cast<int32_t>(warp << first)));
+      return LLVM::ICmpOp::create(e.b, e.loc, predicate, number, e.i32(static_cast<int32_t>(warp << first)));
     };
     SmallVector<Value> isAt{isPlace(LLVM::ICmpPredicate::ne, 0)};
     for (uint32_t place = 2; place < warps; ++place)
       isAt.push_back(isPlace(LLVM::ICmpPredicate::eq, place));
-    const SmallVector<Tuple> before = totals;
+    const SmallVector<Tuple> own = totals;
+    SmallVector<std::array<Before, 3>> made;
     SmallVector<Tuple> earlier(
         totals.size()); // what comes before a thread's block, of those that have anything before them
     for (uint32_t reg = 0; reg < totals.size(); ++reg) {
-      uint32_t like = firstLike(before, reg);
+      uint32_t like = firstLike(own, reg);
       if (like == reg) {
         Tuple total = earlier[reg] = all->front()[reg];
         for (uint32_t place = 1; place < warps; ++place) {
@@ -264,10 +316,8 @@ private:
       } else {
         totals[reg] = totals[like];
       }
-      std::optional<Tuple> prefix = join(earlier[like], prefixes[reg]);
-      if (!prefix)
+      if (failed(putBefore(reg, {earlier[like], isAt.front()}, made)))
         return failure();
-      prefixes[reg] = choose(isAt.front(), *prefix, prefixes[reg]);
     }
     return success();
   }
@@ -335,7 +385,8 @@ private:
   Emitter &e;
   const LinearLayout &layout;
   SmallVector<Tuple> prefixes, totals; // one for each register
-  bool scratchWasRead = false;         // by the exchange over another bit
+  SmallVector<Before> before;
+  bool scratchWasRead = false; // by the exchange over another bit
 };
 
 } // namespace
