@@ -145,7 +145,7 @@ static size_t rowsOf(llvm::ArrayRef<llvm::GetElementPtrInst *> addresses, llvm::
 /// Adds what counts up, where many addresses share it, to each: the back end's LoopStrengthReduce counts each of them up
 /// instead, and where they are many adds a part that they share to each as well.
 static void addOneIndexToRows(llvm::LoopInfo &loops, llvm::ScalarEvolution &evolution) {
-  constexpr size_t many = 4;
+  constexpr size_t many = 8;
   for (llvm::Loop *loop : loops.getLoopsInPreorder()) {
     if (!loop->isInnermost())
       continue;
