@@ -133,11 +133,13 @@ CALLS = {
 }
 
 
-def held(run, formula, shapes, seed):
+def held(run, formula, shapes, seed, types=()):
     """Results and gradients within 1e-3 by norm: fp16 rounds to 2^-11, which is 5e-4."""
     generator = torch.Generator().manual_seed(seed)
     drawn = [torch.randn(*shape, generator=generator) for shape in shapes]
     tensors = [x if x.ndim == 1 else x.half() for x in drawn]
+    if types:
+        tensors = [x.to(each) for x, each in zip(drawn, types, strict=True)]
     mine = [x.clone().requires_grad_() for x in tensors]
     # What a head has one number of, the exact side has for each row: the gradient is their sum, which may be small.
     byrow = [x[:, None].expand(H, N) if x.ndim == 1 else x for x in tensors]
@@ -165,3 +167,27 @@ def test_programs(case, seed):
 def test_calls(case, seed):
     function, formula, shapes = CALLS[case]
     held(function, formula, shapes, seed)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "mask", "wide"),
+    [
+        (weft.causal(), causal(), D),
+        (weft.block_window(16), torch.arange(N)[:, None] // 16 == torch.arange(N)[None] // 16, D),
+        (weft.causal(), causal(), 320),
+    ],
+    ids=["causal", "windows", "wide values"],
+)
+@pytest.mark.parametrize("deterministic", [True, False])
+@pytest.mark.parametrize("types", [(torch.float32, torch.float16), (torch.float16, torch.float32)])
+def test_values_of_another_type(types, pattern, mask, wide, deterministic, seed):
+    """Each product of the backward has the type of what it is made with: dv that of values, dq and dk of the others."""
+
+    def function(q, k, v):
+        return weft.softmax(q, k, pattern, deterministic=deterministic) @ v
+
+    def formula(q, k, v):
+        return attention(q, k, v, mask)[0]
+
+    few, many = types
+    held(weft.program(function), formula, [row, row, (B, H, N, wide)], seed, [few, few, many])

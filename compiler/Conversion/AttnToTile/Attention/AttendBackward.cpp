@@ -75,19 +75,17 @@ static LogicalResult lowerQueryGradient(attn::AttendBackwardOp op, const Softmax
   for (unsigned domain = 0; domain < kernel.attend.keys.size(); ++domain) {
     if (domain == own)
       continue;
-    carried =
-        kernel.walk(domain, queries.rows, kernel.standing.head, carried,
-                    [&](const RowTile &columns, Fullness full, ValueRange values) {
-                      Value keyHead = b.div(kernel.standing.head, b.i32(kernel.attend.group(domain)));
-                      KeySide keys = kernel.pullKeys(domain, kernel.asKeys(domain, columns, keyHead));
-                      captures.enter(values.drop_front(sums));
-                      Pairs pairs =
-                          kernel.pairs(domain, queries, keys, full, [&](const Accumulation &a) { captures.add(a); });
-                      Value factors = b.cast(pairs.dScores, kernel.attend.storage());
-                      SmallVector<Value> next = kernel.accumulateProducts(factors, keys.k, values.take_front(sums));
-                      next.append(captures.carried());
-                      return next;
-                    });
+    carried = kernel.walk(
+        domain, queries.rows, kernel.standing.head, carried,
+        [&](const RowTile &columns, Fullness full, ValueRange values) {
+          Value keyHead = b.div(kernel.standing.head, b.i32(kernel.attend.group(domain)));
+          KeySide keys = kernel.pullKeys(domain, kernel.asKeys(domain, columns, keyHead));
+          captures.enter(values.drop_front(sums));
+          Pairs pairs = kernel.pairs(domain, queries, keys, full, [&](const Accumulation &a) { captures.add(a); });
+          SmallVector<Value> next = kernel.accumulateProducts(pairs.dScores, keys.k, values.take_front(sums));
+          next.append(captures.carried());
+          return next;
+        });
   }
   captures.leave(ValueRange(carried).drop_front(sums), queries.rows);
   kernel.provide(op.getDQuery(), queries.rows, kernel.queryChunks, ValueRange(carried).take_front(sums),
@@ -104,7 +102,6 @@ static LogicalResult lowerKeyGradients(attn::AttendBackwardOp op, const SoftmaxN
                                        ArrayRef<Value> roots, StoredValues &stored) {
   attn::ScheduleAttr schedule = keyGradientSchedule(op);
   BackwardKernel kernel(op, numbers, stored, "attend_backward_keys", schedule, /*queriesDown=*/false);
-  TileBuilder &b = kernel.b;
   RowTile rows = kernel.begin(domain);
   KeySide keys = kernel.pullKeys(domain, kernel.asKeys(domain, rows, kernel.standing.head));
   CaptureGradients captures(kernel, planCaptures(op));
@@ -124,10 +121,8 @@ static LogicalResult lowerKeyGradients(attn::AttendBackwardOp op, const SoftmaxN
           Pairs pairs = kernel.pairs(domain, queries, keys, full, [&](const Accumulation &a) { captures.add(a); });
           SmallVector<Value> dv;
           if (!alone)
-            dv = kernel.accumulateProducts(b.cast(pairs.weights, kernel.attend.storage()), queries.g,
-                                           values.take_front(count).drop_front(dkCount));
-          Value factors = b.cast(pairs.dScores, kernel.attend.storage());
-          SmallVector<Value> next = kernel.accumulateProducts(factors, queries.q, values.take_front(dkCount));
+            dv = kernel.accumulateProducts(pairs.weights, queries.g, values.take_front(count).drop_front(dkCount));
+          SmallVector<Value> next = kernel.accumulateProducts(pairs.dScores, queries.q, values.take_front(dkCount));
           next.append(dv);
           next.append(captures.carried());
           return next;
@@ -157,12 +152,11 @@ static void lowerWindowGradients(attn::AttendBackwardOp op, const SoftmaxNumbers
   KeySide keys = kernel.pullKeys(0, tokens);
   QuerySide queries = kernel.pullQueries(kernel.asQueries(rows, kernel.standing.head));
   Pairs pairs = kernel.pairs(0, queries, keys, {false}, [](const Accumulation &) {});
-  Value weights = b.cast(pairs.weights, kernel.attend.storage()),
-        dScores = b.cast(pairs.dScores, kernel.attend.storage());
+  Value dScores = b.cast(pairs.dScores, kernel.attend.queryType().getElementType());
   SmallVector<Value> sums =
       kernel.accumulateProducts(b.transpose(dScores), keys.k, kernel.zeroSums(kernel.queryChunks));
   sums.append(kernel.accumulateProducts(dScores, queries.q, kernel.zeroSums(kernel.queryChunks)));
-  sums.append(kernel.accumulateProducts(weights, queries.g, kernel.zeroSums(kernel.valueChunks)));
+  sums.append(kernel.accumulateProducts(pairs.weights, queries.g, kernel.zeroSums(kernel.valueChunks)));
   unsigned count = kernel.queryChunks.size();
   ValueRange all(sums), results = op.getGradients();
   kernel.provide(op.getDQuery(), tokens, kernel.queryChunks, all.take_front(count), kernel.attend.scale);

@@ -146,10 +146,13 @@ Value BackwardKernel::outer(ValueRange a, ValueRange c, Value sum) {
 }
 
 SmallVector<Value> BackwardKernel::accumulateProducts(Value factors, ValueRange chunks, ValueRange sums) {
-  SmallVector<Value> next;
-  for (auto [chunk, sum] : llvm::zip_equal(chunks, sums))
-    next.push_back(b.dot(factors, chunk, sum, attend.precision()));
-  return next;
+  if (chunks.empty())
+    return {};
+  factors = b.cast(factors, getElementTypeOrSelf(chunks.front()));
+  return llvm::map_to_vector(llvm::zip_equal(chunks, sums), [&](auto pair) -> Value {
+    auto [chunk, sum] = pair;
+    return b.dot(factors, chunk, sum, attend.precision());
+  });
 }
 
 SmallVector<Value> BackwardKernel::zeroSums(ArrayRef<Chunk> chunks) {

@@ -97,7 +97,7 @@ public:
 
   /// The sum over channels of a product of two sides, a bᵀ, onto `sum`.
   mlir::Value outer(mlir::ValueRange a, mlir::ValueRange c, mlir::Value sum);
-  /// Adds `factors`ᵀ-free products to sums: sums[i] + factors · chunks[i].
+  /// Adds `factors`ᵀ-free products to sums: sums[i] + factors · chunks[i], the factors rounded to the chunks' elements.
   llvm::SmallVector<mlir::Value> accumulateProducts(mlir::Value factors, mlir::ValueRange chunks,
                                                     mlir::ValueRange sums);
   llvm::SmallVector<mlir::Value> zeroSums(llvm::ArrayRef<Chunk> chunks);

@@ -81,9 +81,8 @@ Value lowerOnePass(attn::AttendBackwardOp op, const BackwardPart &part, const So
     return kernel.walk(0, keys.rows, head, initial, [&](const RowTile &columns, Fullness full, ValueRange values) {
       QuerySide queries = kernel.pullQueries(kernel.asQueries(columns, head));
       Pairs pairs = kernel.pairs(0, queries, keys, full, [](const Accumulation &) {});
-      Value weights = b.cast(pairs.weights, kernel.attend.storage());
-      SmallVector<Value> dv = kernel.accumulateProducts(weights, queries.g, values.drop_front(ofKeys));
-      Value dScores = b.cast(pairs.dScores, kernel.attend.storage());
+      SmallVector<Value> dv = kernel.accumulateProducts(pairs.weights, queries.g, values.drop_front(ofKeys));
+      Value dScores = b.cast(pairs.dScores, kernel.attend.queryType().getElementType());
       SmallVector<Value> next = kernel.accumulateProducts(dScores, queries.q, values.take_front(ofKeys));
       if (turns)
         turns->wait(queries.rows);

@@ -46,9 +46,7 @@ public:
   /// Sums of two products: factors · chunks and otherFactors · otherChunks.
   SmallVector<Value> accumulateBoth(Value factors, ValueRange chunks, Value otherFactors, ValueRange otherChunks,
                                     ValueRange sums) {
-    Type storage = attend.storage();
-    return accumulateProducts(b.cast(factors, storage), chunks,
-                              accumulateProducts(b.cast(otherFactors, storage), otherChunks, sums));
+    return accumulateProducts(factors, chunks, accumulateProducts(otherFactors, otherChunks, sums));
   }
 
   attn::AttendBackwardTangentOp tangent;

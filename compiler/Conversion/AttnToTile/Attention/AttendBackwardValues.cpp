@@ -19,14 +19,12 @@ void lowerValueGradients(attn::AttendBackwardOp op, const SoftmaxNumbers &number
   BackwardKernel kernel(op, numbers, stored, "attend_backward_values", schedule, /*queriesDown=*/false);
   kernel.split = splitOverGrid(kernel.attend, schedule);
   kernel.readsValues = false;
-  TileBuilder &b = kernel.b;
   RowTile rows = kernel.begin(domain);
   KeySide keys = kernel.pullKeys(domain, kernel.asKeys(domain, rows, kernel.standing.head));
   auto walkHead = [&](Value head, ValueRange initial) {
     return kernel.walk(domain, keys.rows, head, initial, [&](const RowTile &columns, Fullness full, ValueRange sums) {
       QuerySide queries = kernel.pullQueries(kernel.asQueries(columns, head));
-      Value weights = b.cast(kernel.weights(domain, queries, keys, full).weights, kernel.attend.storage());
-      return kernel.accumulateProducts(weights, queries.g, sums);
+      return kernel.accumulateProducts(kernel.weights(domain, queries, keys, full).weights, queries.g, sums);
     });
   };
   SmallVector<Value> sums = kernel.overHeads(kernel.zeroSums(kernel.valueChunks), walkHead);

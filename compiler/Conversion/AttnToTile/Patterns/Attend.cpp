@@ -118,6 +118,11 @@ tile::Precision Attend::precision() const {
   return attnPrecision == attn::Precision::TF32 ? tile::Precision::TF32 : tile::Precision::TF32x3;
 }
 
+Type Attend::storage() const {
+  Type query = queryType().getElementType(), value = valueType(0).getElementType();
+  return value.isF32() ? value : query;
+}
+
 std::array<std::string, 3> attendGrid(const Attend &attend, attn::WholeTensorType tiled, int64_t rows, int64_t packed) {
   std::string length = packed == 1 ? tiled.dim(2).str() : "(" + tiled.dim(2).str() + ") * " + std::to_string(packed);
   std::string tiles = "cdiv(" + length + ", " + std::to_string(rows) + ")";

@@ -56,7 +56,8 @@ struct Attend {
   int64_t sharedGroup() const;
   /// How the products of these operands are multiplied: `tf32x3` for f32 unless TF32 is asked for.
   tile::Precision precision() const;
-  mlir::Type storage() const { return queryType().getElementType(); }
+  /// The wider of the element types of queries and keys and of values: what tiles of both fit into.
+  mlir::Type storage() const;
 };
 
 /// Whether a value is 8-bit floats as f16, which holds each of them.
