@@ -20,6 +20,40 @@ func.func @tokens(%x: !t) -> !m attributes {attn.program} {
 
 // -----
 
+// Over tokens and all heads, as the gradient of a gain that heads share is: first as over tokens, so that there is a
+// program for each batch, head and part; what these leave is small. Rows are computed on the way.
+
+!t = !attn.tensor<[B, H, N, 64], f16>
+!d = !attn.tensor<[64], f32>
+// CHECK-LABEL: func.func @tokens_and_heads(
+// CHECK: %[[PARTS:.*]] = attn.launch @sum_tokens(%{{.*}}, %{{.*}}) grid ["8", "H", "B"] {{.*}} -> !attn.tensor<[B, H, 8, 64], f32>
+// CHECK-NEXT: attn.launch @sum(%[[PARTS]])
+func.func @tokens_and_heads(%x: !t, %y: !t) -> !d attributes {attn.program} {
+  %p = attn.map ins(%x, %y : !t, !t) -> !t {
+  ^bb0(%a: f32, %b: f32):
+    %r = arith.mulf %a, %b : f32
+    attn.yield %r : f32
+  }
+  %s = attn.sum %p : !t -> !d
+  return %s : !d
+}
+
+// -----
+
+// Over channels too: each part is one number.
+
+!t = !attn.tensor<[B, H, N, 72], f16>
+!h = !attn.tensor<[H, 1, 1], f32>
+// CHECK-LABEL: func.func @tokens_and_channels(
+// CHECK: %[[PARTS:.*]] = attn.launch @sum_tokens(%{{.*}}) grid ["8", "H", "B"] {{.*}} -> !attn.tensor<[B, H, 8, 1], f32>
+// CHECK-NEXT: attn.launch @sum(%[[PARTS]])
+func.func @tokens_and_channels(%x: !t) -> !h attributes {attn.program} {
+  %s = attn.sum %x : !t -> !h
+  return %s : !h
+}
+
+// -----
+
 // Any other: sixteen results a program.
 
 !t = !attn.tensor<[B, H, N], f32>

@@ -9,25 +9,40 @@ using namespace mlir;
 
 namespace weft {
 
-/// Whether a sum leaves heads and channels: of all tokens, and of all batches or of each. (What has one token by its
-/// type, as parts of a weight's gradient may, has none to add.)
-static bool leavesHeadsAndChannels(attn::SumOp op) {
+/// Whether a sum is one over tokens, at least. (What has one token by its type, as parts of a weight's gradient may, has
+/// none to add.)
+static bool addsTokens(attn::SumOp op) {
   attn::WholeTensorType from = wholeType(op.getSource()), to = op.resultAtSourceRank();
-  return from.getRank() == 4 && from.staticDim(3) && from.dim(2) != "1" && to.dim(2) == "1" &&
-         to.dim(3) == from.dim(3) && attn::headGroup(from.dim(1), to.dim(1));
+  return from.getRank() == 4 && from.staticDim(3) && from.dim(2) != "1" && to.dim(2) == "1";
+}
+
+/// [B, H', parts, D'], what a sum over tokens, and of channels where it is one, leaves to add: batches, heads where no
+/// known number of them is added up, and parts.
+static attn::WholeTensorType partsOf(attn::SumOp op) {
+  attn::WholeTensorType from = wholeType(op.getSource()), to = op.resultAtSourceRank().withDim(0, from.dim(0));
+  if (!attn::headGroup(from.dim(1), to.dim(1)))
+    to = to.withDim(1, from.dim(1));
+  return to.withDim(2, std::to_string(sumParts)).withElement(Float32Type::get(op.getContext()));
 }
 
 bool sumsTokens(attn::SumOp op) {
-  return leavesHeadsAndChannels(op) && wholeType(op.getResult()).getRank() == 4 &&
-         wholeType(op.getResult()).dim(0) == wholeType(op.getSource()).dim(0);
+  attn::WholeTensorType to = wholeType(op.getResult());
+  return addsTokens(op) && to.getRank() == 4 &&
+         to.withDim(2, std::to_string(sumParts)).getDims() == partsOf(op).getDims() &&
+         to.dim(3) == wholeType(op.getSource()).dim(3);
 }
 
-bool sumsTokensOfBatches(attn::SumOp op) { return leavesHeadsAndChannels(op) && !sumsTokens(op); }
+bool sumsTokensAndMore(attn::SumOp op) { return addsTokens(op) && !sumsTokens(op); }
 
-/// [B, H, N, D] to [B, H', parts, D]: part i has the rows from i cdiv(N, parts) on, of every head that shares.
+/// f32 [1, width]: the sum of a tile's rows; of all its elements, [1, 1], where the result has one channel.
+static Value tileSum(TileBuilder &b, Value tile, bool ofChannels) {
+  Value sum = b.reduceSum(tile, 0);
+  return b.row(ofChannels ? b.broadcast(b.reduceSum(sum, 0), {1}) : sum);
+}
+
+/// [B, H, N, D] to `partsOf` it: part i has the rows from i cdiv(N, parts) on, of every head that shares.
 static Value tokenSums(attn::SumOp op, StoredValues &stored) {
-  attn::WholeTensorType from = wholeType(op.getSource());
-  attn::WholeTensorType to = op.resultAtSourceRank().withDim(0, from.dim(0));
+  attn::WholeTensorType from = wholeType(op.getSource()), to = partsOf(op);
   KernelFrame frame(op, "sum_tokens");
   TileBuilder &b = frame.b;
   RowNeeds needs = needsOf(op.getSource(), stored);
@@ -37,6 +52,8 @@ static Value tokenSums(attn::SumOp op, StoredValues &stored) {
   SmallVector<Chunk> chunks = chunksOf(channels, needs.widest);
   if (channels == 1) // A tile of one column.
     chunks = {{0, 1, 1}};
+  const bool ofChannels = from.dim(3) != to.dim(3);
+  const Zeros zeros = ofChannels ? Zeros::Everywhere : Zeros::Rows;
   Value length = frame.size(from.dim(2)), part = b.programId(tile::Axis::X);
   Value partLength = b.ceilDiv(length, sumParts);
   Value begin = b.mul(part, partLength), end = b.min(b.add(begin, partLength), length);
@@ -58,14 +75,21 @@ static Value tokenSums(attn::SumOp op, StoredValues &stored) {
     rows.head = b.add(b.mul(rows.head, b.i32(group)), member);
     SmallVector<Value> next;
     for (auto [chunk, sum] : llvm::zip(chunks, loop.getRegionIterArgs()))
-      next.push_back(b.add(sum, b.cast(puller.pull(op.getSource(), rows, chunk, Zeros::Rows), b.getF32Type())));
+      next.push_back(b.add(sum, b.cast(puller.pull(op.getSource(), rows, chunk, zeros), b.getF32Type())));
     scf::YieldOp::create(b, next);
   }
-  TensorParameter output = frame.output(to.withDim(2, std::to_string(sumParts)).withElement(b.getF32Type()));
+  TensorParameter output = frame.output(to);
   RowTile one = programRows(b, to, part, 1, b.i32(sumParts));
   one.inside = Value();
-  for (auto [chunk, sum] : llvm::zip(chunks, loop.getResults()))
-    puller.store(output, one, &chunk, b.row(b.reduceSum(sum, 0)));
+  SmallVector<Value> rows =
+      llvm::map_to_vector(loop.getResults(), [&](Value sum) { return tileSum(b, sum, ofChannels); });
+  if (ofChannels) {
+    for (Value row : llvm::drop_begin(rows))
+      rows.front() = b.add(rows.front(), row);
+    chunks = {{0, 1, 1}};
+  }
+  for (auto [chunk, row] : llvm::zip(chunks, rows))
+    puller.store(output, one, &chunk, row);
   return frame.finish({{std::to_string(sumParts), to.dim(1).str(), to.dim(0).str()}, 4, 2})[0];
 }
 
@@ -172,7 +196,7 @@ void addTokenParts(Operation *anchor, Value sum, StoredValues &stored) {
 LogicalResult lowerSum(attn::SumOp op, StoredValues &stored) {
   if (sumsTokens(op))
     stored.record(op.getResult(), tokenSums(op, stored));
-  else if (sumsTokensOfBatches(op)) // First the parts of each batch, then the batches.
+  else if (sumsTokensAndMore(op)) // First the parts of each batch and head, then those.
     addUp(op, op.getResult(), tokenSums(op, stored), op.getAwayAttr(), stored);
   else
     lowerAnySum(op, stored);

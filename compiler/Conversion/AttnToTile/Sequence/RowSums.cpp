@@ -77,7 +77,7 @@ void addBeforeSumming(Block &block) {
     SmallVector<Value> sources;
     for (Value input : map.getInputs()) {
       auto sum = input.getDefiningOp<attn::SumOp>();
-      if (sum && sum->hasOneUse() && (sumsTokens(sum) || sumsTokensOfBatches(sum)) &&
+      if (sum && sum->hasOneUse() && (sumsTokens(sum) || sumsTokensAndMore(sum)) &&
           sum.getAwayAttr() == first.getAwayAttr() && sum.getType() == first.getType() &&
           wholeType(sum.getSource()).getDims() == wholeType(first.getSource()).getDims())
         sources.push_back(sum.getSource());

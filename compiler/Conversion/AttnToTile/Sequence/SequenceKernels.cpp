@@ -35,7 +35,7 @@ struct SumKernel : KernelOpInterface::ExternalModel<SumKernel, attn::SumOp> {
     auto sum = cast<attn::SumOp>(op);
     if (isNumber(sum.getResult())) // A single number is computed by whoever reads it, or beside what it sums up.
       return success();
-    bool ofRows = sumsTokens(sum) || sumsTokensOfBatches(sum);
+    bool ofRows = sumsTokens(sum) || sumsTokensAndMore(sum);
     if (failed(ofRows ? program.makePullable(sum.getSource(), op) : program.store(sum.getSource(), op)))
       return failure();
     return lowerSum(sum, program.stored);
