@@ -268,6 +268,7 @@ def test_append_reads_tables_by_their_strides(strided, seed):
         ({"v_new": torch.zeros(1, 2, 1, 8)}, r"'v_new' \[B, Hkv, N, Dv\] = \[1, 2, 3, any\], but got \[1, 2, 1, 8\]"),
         ({"k_new": torch.zeros(1, 2, 3, 7), "k_cache": torch.zeros(1, 2, 16, 7)}, "even size with 'rope_base'.*got 7"),
         ({"seqused_k": torch.ones(1, dtype=torch.uint32)}, r"'seqused_k' \[B\] of int32, but got torch.uint32"),
+        ({"v_cache": torch.zeros(1, 1, 16, 8).expand(1, 2, 16, 8)}, "'v_cache' whose rows are apart.*contiguous"),
     ],
 )
 def test_append_refuses(change, message):

@@ -104,6 +104,11 @@ def appended(letter: str, new: Any, cache: Any, scale: Any, paged: bool) -> None
         raise TypeError(f"expected '{letter}_new' of its cache's type {cache.dtype}, but got {new.dtype}")
     if cache.stride(3) != 1:
         raise ValueError(f"expected '{letter}_cache' {form} whose last axis has stride 1, but got {cache.stride(3)}")
+    if any(step == 0 and size > 1 for size, step in zip(cache.shape, cache.stride(), strict=True)):
+        raise ValueError(
+            f"expected '{letter}_cache' whose rows are apart in memory, to be written, but got an expanded tensor of "
+            f"strides {list(cache.stride())}; use .contiguous()"
+        )
     if scale is None:
         return
     _of_torch(f"{letter}_scale", scale)
