@@ -114,6 +114,18 @@ def test_one_channel_and_one_token(seed, dtype):
             assert error <= 8 * TYPES[dtype] * (1 + right.abs().max()), (n, m, size, channels, error)
 
 
+def test_differences_and_multiples(seed):
+    torch.manual_seed(seed)
+    q, k, taps = torch.randn(1, 2, 11, 8), torch.randn(1, 2, 11, 8), torch.randn(3, 2)
+    exact = softmax(q, k, causal=False)
+    assert ((weft.softmax(q, k) - weft.mean()).matrix() - (exact - 1 / 11)).abs().max() < 1e-6
+    both = (-weft.toeplitz(taps) / 4 + 3 * weft.softmax(q, k)).matrix()
+    assert (both - (3 * exact[:, :, None] - toeplitz(taps, 2, 11) / 4)).abs().max() < 1e-5
+    for made in (lambda: q - weft.mean(), lambda: weft.mean() - q, lambda: weft.mean() * q, lambda: weft.mean() / 0):
+        with pytest.raises(weft.CompilationError, match="expected"):
+            made()
+
+
 def test_domains_of_different_heads(seed):
     torch.manual_seed(seed)
     q, k, landmarks = torch.randn(1, 4, 11, 8), torch.randn(1, 2, 11, 8), torch.randn(1, 1, 3, 8)

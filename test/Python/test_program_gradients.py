@@ -89,6 +89,16 @@ CASES = {
         lambda q, k, v, g: g * attention(q, k, v)[0],
         [row] * 4,
     ),
+    "differential": (
+        lambda q, k, u, w, v, g: (weft.softmax(q, k) - weft.diag(g) @ weft.softmax(u, w, weft.causal())) @ v,
+        lambda q, k, u, w, v, g: attention(q, k, v)[0] - g * attention(u, w, v, causal())[0],
+        [row] * 5 + [(B, H, N, 1)],
+    ),
+    "numbers times mixers": (
+        lambda q, k, v, taps: (weft.softmax(q, k) * 2 - weft.mean() / 4 + 0.5 * -weft.toeplitz(taps, centred=True)) @ v,
+        lambda q, k, v, taps: 2 * attention(q, k, v)[0] - v.mean(2, keepdim=True) / 4 - convolved(v, taps) / 2,
+        [row] * 3 + [(3, H * D)],
+    ),
     "means": (
         lambda v: (weft.mean() + weft.mean(causal=True)) @ v,
         lambda v: v.mean(2, keepdim=True) + v.cumsum(2) / torch.arange(1, N + 1).view(1, 1, -1, 1),

@@ -211,6 +211,10 @@ def _multiplies_tensors(q, k, v):
     return q @ v
 
 
+def _multiplies_a_mixer(q, k, v):
+    return weft.softmax(q, k) * v
+
+
 def _indexes_a_tensor(q, k, v):
     return q[0, 0, 0, 0]
 
@@ -234,6 +238,7 @@ def _asks_a_size(q, k, v):
         (_gives_a_mixer, "to give tensors, but got 'Mixer'", "A @ v"),
         (_gives_a_number, "to give tensors, but got 'Scalar'", "let one of its arguments be a tensor"),
         (_multiplies_tensors, "expected a mixer on the left of '@'", "weft.softmax(q, k) @ v"),
+        (_multiplies_a_mixer, "expected a number to multiply a mixer by", "weft.diag(g) @ A"),
         (_indexes_a_tensor, "but got an element of one", "score_mod"),
         (_even_taps, "expected taps [K, H·D], but got [1, 1, 4, 32] of fp16", ""),
         (_computes_with_sizes, "but got the size 'M', which each call has its own of", "m - k.shape[2] + q.shape[2]"),

@@ -39,8 +39,11 @@ WholeTensorType resultShape(Value mixer, WholeTensorType values) {
     return withRows(typeOf(softmax.getQuery()));
   if (auto recurrence = dyn_cast<RecurrenceOp>(op))
     return withRows(typeOf(recurrence.getQuery()));
-  if (auto diag = dyn_cast<DiagOp>(op))
-    return withRows(typeOf(diag.getGate()));
+  if (auto diag = dyn_cast<DiagOp>(op)) {
+    WholeTensorType gate = typeOf(diag.getGate());
+    bool isNumber = llvm::all_of(gate.getDims(), [](StringAttr dim) { return dim.getValue() == "1"; });
+    return isNumber ? values : withRows(gate);
+  }
   if (auto compose = dyn_cast<ComposeOp>(op))
     return resultShape(compose.getLhs(), resultShape(compose.getRhs(), values));
   if (auto add = dyn_cast<AddOp>(op)) {

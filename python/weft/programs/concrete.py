@@ -58,6 +58,25 @@ class ConcreteMixer:
     def __radd__(self, other: Any) -> ConcreteMixer:
         raise places.error(f"expected a mixer on the left of '+', but got {places.described(other)}")
 
+    def __sub__(self, other: Any) -> ConcreteMixer:
+        if not isinstance(other, ConcreteMixer):
+            raise places.error(f"expected a mixer on the right of '-', but got {places.described(other)}")
+        return self + -other
+
+    def __rsub__(self, other: Any) -> ConcreteMixer:
+        raise places.error(f"expected a mixer on the left of '-', but got {places.described(other)}")
+
+    def __neg__(self) -> ConcreteMixer:
+        return self * -1
+
+    def __mul__(self, factor: Any) -> ConcreteMixer:
+        return ConcreteMixer(_scale, (self, static.factor(factor)), {})
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, divisor: Any) -> ConcreteMixer:
+        return self * static.factor(divisor, divides=True)
+
     def __rmatmul__(self, other: Any) -> ConcreteMixer:
         given = places.described(other)
         raise places.error(f"expected a mixer on the left of '@', but got {given}", "A @ v applies a mixer to values")
@@ -85,6 +104,10 @@ class ConcreteMixer:
 
 def _add(a: Any, b: Any) -> Any:
     return a + b
+
+
+def _scale(mixer: Any, factor: float) -> Any:
+    return mixer * factor
 
 
 def _compose(a: Any, b: Any) -> Any:

@@ -59,6 +59,8 @@ def _look(mixer: Any, extent: Extent, takes: bool) -> None:
         last = mixer.args[-1]
         for part in reversed(mixer.args):
             _look(part, extent, takes and (name == "_add" or part is last))
+    elif name == "_scale":
+        _look(first, extent, takes)
     elif name == "mean":
         if extent.like is None:
             extent.like = mixer.keywords.get("cu_seqlens")
@@ -96,6 +98,8 @@ def _channels(mixer: Any, heads: int) -> tuple[int, set[int]]:
         heads, right = _channels(mixer.args[1], heads)
         heads, left = _channels(mixer.args[0], heads)
         return heads, left | right
+    if name == "_scale":
+        return _channels(first, heads)
     if name == "_add":
         both = [_channels(part, heads) for part in mixer.args]
         return max(h for h, _ in both), both[0][1] | both[1][1]

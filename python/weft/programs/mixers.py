@@ -2,7 +2,7 @@
 """Sequence mixers of a program: linear maps over the sequence, one matrix for each batch and head, never stored.
 
 weft.softmax(q, k, pattern)   softmax(q, weft.domain(k1, p1), weft.domain(k2, p2))   weft.mean()
-weft.toeplitz(taps)   weft.diag(g)   A + B   A @ B   A @ v   A @ (v1, v2)
+weft.toeplitz(taps)   weft.diag(g)   A + B   A - B   0.5 * A   A @ B   A @ v   A @ (v1, v2)
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..compiler import places
-from ..language.types import bfloat16, dtype, float16
-from . import graph, static
+from ..language.types import bfloat16, dtype, float16, float32
+from . import graph, scalars, static
 from .eager import operation
 from .facts import must_be_deterministic
 from .graph import TensorType, Value, agreeing
@@ -62,6 +62,25 @@ class Mixer:
     def __radd__(self, other: Any) -> Mixer:
         raise places.error(f"expected a mixer on the left of '+', but got {places.described(other)}")
 
+    def __sub__(self, other: Any) -> Mixer:
+        return self + self._other(other, "-") * -1
+
+    def __rsub__(self, other: Any) -> Mixer:
+        raise places.error(f"expected a mixer on the left of '-', but got {places.described(other)}")
+
+    def __neg__(self) -> Mixer:
+        return self * -1
+
+    def __mul__(self, factor: Any) -> Mixer:
+        """As many times the mixer: a gate of one number."""
+        gate = graph.tracing().one("attn.diag", [_number(static.factor(factor))], MIXER)
+        return Mixer(graph.tracing().one("attn.compose", [gate, self.value], MIXER), self.domains, self.result)
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, divisor: Any) -> Mixer:
+        return self * static.factor(divisor, divides=True)
+
     def __rmatmul__(self, other: Any) -> Mixer:
         given = places.described(other)
         raise places.error(f"expected a mixer on the left of '@', but got {given}", "A @ v applies a mixer to values")
@@ -89,6 +108,14 @@ class Mixer:
 
     def __repr__(self) -> str:
         return "<mixer>"
+
+
+def _number(value: float) -> Value:
+    """f32 [1, 1, 1, 1]: a number where a tensor is expected."""
+    tracing = graph.tracing()
+    with tracing.region([]) as region:
+        tracing.add("attn.yield", [scalars.constant(value).value])
+    return tracing.add("attn.map", [], [TensorType((Size(1),) * 4, float32)], {}, [region]).results[0]
 
 
 def apply(mixer: Mixer, values: Any) -> Tensor:

@@ -6,6 +6,7 @@ constant, though Python would make it one without a word.
 from __future__ import annotations
 
 import operator
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 from ..compiler import places
@@ -34,6 +35,19 @@ def real(name: str, value: Any) -> float:
     number = known(value, f"'{name}' to be a number")
     _refuse(wrong_real(name, number))
     return float(number)
+
+
+def factor(value: Any, divides: bool = False) -> float:
+    """What a mixer is multiplied by, or one over what divides it: a number."""
+    number = known(value)
+    if not isinstance(number, Real):
+        raise places.error(
+            f"expected a number to multiply a mixer by, but got {places.described(number)}",
+            "weft.diag(g) @ A gates what A gives, A @ B is a product, and (A @ v) * x multiplies by any tensor",
+        )
+    if divides and number == 0:
+        raise places.error("expected a number other than 0 to divide a mixer by, but got 0")
+    return real("factor", 1 / number if divides else number)
 
 
 def integer(name: str, value: Any, least: int | None = None) -> int:

@@ -16,6 +16,19 @@ func.func @softmax(%q: !attn.tensor<[B, H, N, 64], f16>, %k: !attn.tensor<[B, H,
 
 // -----
 
+// A gate of one number leaves the values' shape.
+// CHECK-LABEL: func.func @multiple
+func.func @multiple(%v: !attn.tensor<[B, H, N, 32], f16>, %g: !attn.tensor<[1, 1, 1, 1], f32>) -> !attn.tensor<[B, H, N, 32], f16> attributes {attn.program} {
+  // CHECK: attn.map ins(%arg1, %{{.*}} : !attn.tensor<[1, 1, 1, 1], f32>, {{.*}}) -> !attn.tensor<[B, H, N, 32], f16>
+  %mean = attn.mean
+  %number = attn.diag %g : !attn.tensor<[1, 1, 1, 1], f32>
+  %a = attn.compose %number, %mean
+  %y = attn.apply %a, %v : (!attn.tensor<[B, H, N, 32], f16>) -> !attn.tensor<[B, H, N, 32], f16>
+  return %y : !attn.tensor<[B, H, N, 32], f16>
+}
+
+// -----
+
 // Regions, captures, sinks and several domains go along.
 // CHECK-LABEL: func.func @domains
 func.func @domains(%q: !attn.tensor<[B, H, N, 64], f16>, %k: !attn.tensor<[B, H, M, 64], f16>, %v: !attn.tensor<[B, H, M, 64], f16>,

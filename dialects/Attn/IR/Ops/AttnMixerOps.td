@@ -58,7 +58,7 @@ def Attn_ToeplitzOp : Attn_Op<"toeplitz", [Pure]> {
 }
 
 def Attn_DiagOp : Attn_Op<"diag", [Pure]> {
-  let summary = "the mixer diag(g): a gate. g is [B, H, N] or [B, H, N, 1], one a head, or [B, H, N, Dv], one a channel";
+  let summary = "the mixer diag(g): a gate. g is [B, H, N] or [B, H, N, 1], one a head, or [B, H, N, Dv], one a channel; [1, 1, 1, 1] is a number";
   let description = [{
     ```mlir
     %gate = attn.diag %g : !attn.tensor<[B, H, N, 1], f16>
