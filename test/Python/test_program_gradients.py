@@ -201,3 +201,25 @@ def test_values_of_another_type(types, pattern, mask, wide, deterministic, seed)
 
     few, many = types
     held(weft.program(function), formula, [row, row, (B, H, N, wide)], seed, [few, few, many])
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
+def test_one_gain_for_all_heads(dtype, seed):
+    """A gain [D] is that gain [H, D] of every head, and its gradient the sum over heads."""
+    generator = torch.Generator().manual_seed(seed)
+    q, k, v, gradient = (torch.randn(*row, generator=generator).to(dtype) for _ in range(4))
+    gain = torch.randn(D, generator=generator)
+
+    @weft.program
+    def normed(q, k, v, gain):
+        return weft.softmax(weft.rms_norm(q, gain), weft.rms_norm(k, gain), weft.causal()) @ v
+
+    leaves = [x.clone().requires_grad_() for x in (q, k, v, gain)]
+    found = torch.autograd.grad(normed(*leaves), leaves, gradient)
+    doubles = [x.detach().double().requires_grad_() for x in leaves]
+    turned = (x * doubles[3] * (x.square().mean(-1, keepdim=True) + 1e-6).rsqrt() for x in doubles[:2])
+    expected = torch.autograd.grad(attention(*turned, doubles[2], causal())[0], doubles, gradient.double())
+    for x, y in zip(found, expected, strict=True):
+        assert (x.double() - y).norm() <= (1e-5 if dtype == torch.float32 else 1.5e-3) * y.norm()
+    with pytest.raises(weft.CompilationError, match=r"expected a gain \[H, D\] or \[D\], but got \[1, 1, 64\]"):
+        weft.rms_norm(q, gain[None, None])

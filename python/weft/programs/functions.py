@@ -90,16 +90,20 @@ def _turned(
 
 @operation
 def rms_norm(x: Any, gain: Any = None, eps: float = 1e-6) -> Any:
-    """x · gain / sqrt(mean(x²) + eps) over the last axis; gain [H, D], or None for 1."""
+    """x · gain / sqrt(mean(x²) + eps) over the last axis; gain [H, D], [D] for all heads alike, or None for 1."""
     four_axes(x, "the operand")
     static.floating("the operand", x)
     with agreeing("expected a last size that is known"):
         int(x.sizes[3])
     operands = [x.value]
     if gain is not None:
-        if not isinstance(gain, Tensor) or gain.ndim != 2:
-            raise places.error(f"expected a gain [H, D], but got {described(gain)}")
+        if not isinstance(gain, Tensor) or gain.ndim not in (1, 2):
+            raise places.error(f"expected a gain [H, D] or [D], but got {described(gain)}")
         static.floating("a gain", gain)
+        if gain.ndim == 1:
+            with agreeing("expected a gain [D]"):
+                unify(x.sizes[3], gain.sizes[0])
+            return (rms_norm(x.to("fp32"), None, eps) * gain).to(x.dtype)  # rounded once, as with a gain a head
         with agreeing("expected a gain [H, D]"):
             unify(x.sizes[1], gain.sizes[0])
             unify(x.sizes[3], gain.sizes[1])
