@@ -254,6 +254,8 @@ def test_mistakes_name_the_line_and_a_remedy(function, message, remedy):
 
 
 def test_arguments_that_programs_do_not_take():
+    with pytest.raises(TypeError, match=r"argument 'is_causal'; it takes \(q, k, v, pattern=None, \*, score_mod=None,"):
+        weft.attention.attend(*(half(1, 1, 4, 32),) * 3, is_causal=True)
     with pytest.raises(TypeError, match=r"'attention': missing a required argument: 'v'"):
         attention.ir(half(1, 1, 4, 32), half(1, 1, 4, 32))
     with pytest.raises(weft.CompilationError, match=r"expected 'q' of .*, but got float64"):

@@ -108,7 +108,8 @@ class Program(Decorated):
         try:
             bound = self.signature.bind(*args, **keywords)
         except TypeError as error:
-            raise TypeError(f"'{self.__name__}': {error}; it takes {self.signature}") from None
+            names = [each.replace(annotation=each.empty) for each in self.signature.parameters.values()]
+            raise TypeError(f"'{self.__name__}': {error}; it takes {inspect.Signature(names)}") from None
         bound.apply_defaults()
         found: list[tuple[str, Any]] = []
         structure = []
