@@ -1,5 +1,5 @@
 # Part of Weft. SPDX-License-Identifier: Apache-2.0
-"""Attention's kernels at their default schedules: no registers are spilled, forward and backward."""
+"""Attention's and recurrences' kernels at their default schedules: no registers are spilled, forward and backward."""
 
 import pytest
 import torch
@@ -121,3 +121,32 @@ def test_sfa_with_its_loss():
     names = [each["entry"] for each in form.info["kernels"] if "attend_backward_keys" not in each["entry"]]
     found = {name: assemble(form.ptx, "sm_80", name) for name in names}
     assert sum(each.spilled_bytes for each in found.values()) <= 16, found.keys()
+
+
+@weft.program
+def linear(q, k, v, decay):
+    return weft.linear_attention(q, k, decay) @ v
+
+
+@weft.program
+def delta(q, k, v, beta, decay):
+    return weft.delta_rule(q, k, beta, decay) @ v
+
+
+#: of decays by channel at 128 channels (docs/Recurrences.md), and of 8 bytes of a delta rule at 64
+KNOWN_OF_RECURRENCES = {("channel", 128): 632, ("gated delta", 64): 8}
+
+
+@pytest.mark.parametrize(
+    "kind, D",
+    [("gated delta", 128), *(slow(kind, D) for kind in ("token", "channel", "gated delta") for D in (64, 128))],
+)
+def test_recurrences(kind, D):
+    q, k, v = (torch.zeros(1, 1, 196, D, dtype=HALF) for _ in range(3))
+    numbers = torch.zeros(1, 1, 196, *([D] if kind == "channel" else []))
+    beside = (numbers, numbers) if kind == "gated delta" else (numbers,)
+    program = delta if kind == "gated delta" else linear
+    form = compiled(program.trace(program.bind([q, k, v, *beside], {})), "sm_80", True)
+    found = {each["entry"]: assemble(form.ptx, "sm_80", each["entry"]) for each in form.info["kernels"]}
+    spills = {name: each.spilled_bytes for name, each in found.items() if each.spilled_bytes}
+    assert sum(spills.values()) <= KNOWN_OF_RECURRENCES.get((kind, D), 0), spills

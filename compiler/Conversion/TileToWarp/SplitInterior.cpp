@@ -81,11 +81,11 @@ Value Ends::of(Value value, bool last) {
     return of(op->getOperand(0), last);
   if (auto wide = dyn_cast_or_null<arith::ExtSIOp>(op)) {
     Value narrow = of(wide.getIn(), last);
-    return narrow ? arith::ExtSIOp::create(b, loc, getElementTypeOrSelf(value.getType()), narrow).getResult() : Value();
+    return narrow ? b.createOrFold<arith::ExtSIOp>(loc, getElementTypeOrSelf(value.getType()), narrow) : Value();
   }
   if (auto add = dyn_cast_or_null<arith::AddIOp>(op)) {
     Value lhs = of(add.getLhs(), last), rhs = lhs ? of(add.getRhs(), last) : Value();
-    return rhs ? Value(arith::AddIOp::create(b, loc, lhs, rhs)) : Value();
+    return rhs ? b.createOrFold<arith::AddIOp>(loc, lhs, rhs) : Value();
   }
   return {};
 }
@@ -103,7 +103,7 @@ static bool collectComparisons(Value mask, SmallVectorImpl<arith::CmpIOp> &found
   return compare != nullptr;
 }
 
-/// Whether a comparison is true of every element: a scalar, null where nothing is known. What counts up may wrap, so that
+/// Whether a comparison is true of every element: a scalar, null where nothing is known or it never is. What counts up may wrap, so that
 /// its first element has to be below its last.
 static Value holdsEverywhere(arith::CmpIOp compare, const Body &body, OpBuilder &b) {
   using Predicate = arith::CmpIPredicate;
@@ -114,8 +114,8 @@ static Value holdsEverywhere(arith::CmpIOp compare, const Body &body, OpBuilder 
   Ends ends(b, body);
   Location loc = compare.getLoc();
   auto notWrapped = [&](Value first, Value last, Value known) -> Value {
-    Value rises = arith::CmpIOp::create(b, loc, Predicate::sle, first, last);
-    return arith::AndIOp::create(b, loc, known, rises);
+    Value rises = b.createOrFold<arith::CmpIOp>(loc, Predicate::sle, first, last);
+    return b.createOrFold<arith::AndIOp>(loc, known, rises);
   };
   Value lhs[2], rhs[2];
   for (bool last : {false, true}) {
@@ -124,7 +124,9 @@ static Value holdsEverywhere(arith::CmpIOp compare, const Body &body, OpBuilder 
     if (!rhs[last])
       return {};
   }
-  Value known = arith::CmpIOp::create(b, loc, predicate, lhs[isUpper], rhs[!isUpper]);
+  Value known = b.createOrFold<arith::CmpIOp>(loc, predicate, lhs[isUpper], rhs[!isUpper]);
+  if (matchPattern(known, m_Zero()))
+    return {};
   return notWrapped(rhs[0], rhs[1], notWrapped(lhs[0], lhs[1], known));
 }
 

@@ -87,15 +87,18 @@ static void keepMasksBeforeLoops(llvm::LoopInfo &loops) {
   }
 }
 
+static constexpr unsigned deviceMemory = 1; // NVPTX's number of its address space
+
 using Addresses = llvm::MapVector<llvm::Instruction *, llvm::SmallVector<llvm::GetElementPtrInst *>>;
 
-/// The addresses in a loop that add one index to another address, by the instruction that `partOf` finds in each.
+/// The addresses of device memory in a loop that add one index to another address, by the instruction that `partOf` finds
+/// in each.
 template <typename PartOf> static Addresses addressesIn(const llvm::Loop &loop, PartOf partOf) {
   Addresses found;
   for (llvm::BasicBlock *block : loop.blocks())
     for (llvm::Instruction &instruction : *block)
       if (auto *address = llvm::dyn_cast<llvm::GetElementPtrInst>(&instruction);
-          address && address->getNumIndices() == 1)
+          address && address->getNumIndices() == 1 && address->getPointerAddressSpace() == deviceMemory)
         if (llvm::Instruction *part = partOf(*address))
           found[part].push_back(address);
   return found;

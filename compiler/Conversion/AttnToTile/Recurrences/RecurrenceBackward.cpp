@@ -44,14 +44,18 @@ public:
   void tokenGradients();
 
 private:
-  /// What a chunk's gradients are made of, summed over the channels of the values; the last three of the delta rule.
-  struct Products {
-    Value outByWritten;             ///< g wᵀ
-    Value outState;                 ///< g Sᵀ
-    Value writtenState;             ///< w Zᵀ
-    Value states;                   ///< Σ S Z of each channel of the keys; null without decays
-    Value readByWritten, readState; ///< y wᵀ, y Sᵀ
-    Value betas;                    ///< Σ x r; null where `ownBetas`
+  /// Products of a chunk's tokens, summed over the channels of the values; the last two of the delta rule.
+  struct OfTokens {
+    Value outByWritten;  ///< g wᵀ
+    Value readByWritten; ///< y wᵀ
+    Value betas;         ///< Σ x r; null where `ownBetas`
+  };
+  /// Products with states, of some channels of the keys.
+  struct OfStates {
+    Value outState;     ///< g Sᵀ
+    Value writtenState; ///< w Zᵀ
+    Value states;       ///< Σ S Z of each channel; null without decays
+    Value readState;    ///< y Sᵀ; of the delta rule
   };
   struct Gradient {
     Value query, key, decay;
@@ -59,8 +63,15 @@ private:
   /// y = β x of t, with x = t - Kᵀ β t; stores x or y, and dβ where `ownBetas`.
   Value throughInverse(RecurrenceKernel &kernel, const RowTile &rows, const Chunk &values, Value t,
                        const TensorParameter &xOut, const TensorParameter &dBeta);
-  Products productsOfChunk(RecurrenceKernel &kernel, Value chunk, const RowTile &rows, const Chunk &keys);
-  Gradient gradientOfChunk(RecurrenceKernel &kernel, const RowTile &rows, const Chunk &keys, const Products &products);
+  /// Sums over parts of the values' channels, from zeros.
+  SmallVector<Value> overValues(RecurrenceKernel &kernel, ValueRange zeros,
+                                function_ref<SmallVector<Value>(const Chunk &values, ValueRange sums)> body);
+  OfTokens productsOfTokens(RecurrenceKernel &kernel, const RowTile &rows);
+  OfStates productsOfStates(RecurrenceKernel &kernel, Value chunk, const RowTile &rows, const Chunk &keys);
+  Gradient gradientOfChunk(RecurrenceKernel &kernel, const RowTile &rows, const Chunk &keys, const OfTokens &tokens,
+                           const OfStates &products);
+  /// y = β x, as it enters products.
+  Value read(RecurrenceKernel &kernel, const RowTile &rows, const Chunk &values);
   /// What the forward writes to the state: v, or β r.
   Value written(RecurrenceKernel &kernel, const RowTile &rows, const Chunk &values);
 
@@ -104,7 +115,7 @@ void RecurrenceGradients::chunkStates() {
     Value k = kernel.tile(its.key, rows, keys), w = written(kernel, rows, values);
     scf::YieldOp::create(b, kernel.outer(k, w, kernel.toEnd(decays), kernel.carried(state, decays)));
   }
-  states = kernel.frame.finish({kernel.grid(parts), 4, 1})[0];
+  states = kernel.frame.finish({kernel.grid(parts), kernel.warps(), 1})[0];
 }
 
 Value RecurrenceGradients::throughInverse(RecurrenceKernel &kernel, const RowTile &rows, const Chunk &values, Value t,
@@ -150,7 +161,7 @@ void RecurrenceGradients::chunkGradients() {
     Value start = kernel.fromStart(decays), end = kernel.toEnd(decays);
     Value q = kernel.tile(its.query, rows, keys), k = kernel.tile(its.key, rows, keys);
     Value g = kernel.tile(op.getDOut(), rows, values);
-    Value scaled = b.mul(kernel.pairs(q, k, decays, rows, keys), b.f32(scale));
+    Value scaled = b.mul(decays.byChannel ? kernel.pairsByChannel(rows) : kernel.pairs(q, k, decays), b.f32(scale));
     Value held = b.cast(after, kernel.element);
     Value t = kernel.through(k, held, end);
     t = kernel.product(b.transpose(b.cast(scaled, kernel.element)), g, t);
@@ -165,7 +176,7 @@ void RecurrenceGradients::chunkGradients() {
   }
   if (stateGradient)
     kernel.storeState(dState, keys, values, loop.getResult(0));
-  SmallVector<Value> made = kernel.frame.finish({kernel.grid(parts), 4, 1});
+  SmallVector<Value> made = kernel.frame.finish({kernel.grid(parts), kernel.warps(), 1});
   gradients = made[0];
   stored.record(op.getDValue(), made[1]);
   if (its.beta) {
@@ -178,60 +189,75 @@ void RecurrenceGradients::chunkGradients() {
     stored.record(stateGradient, made.back());
 }
 
-RecurrenceGradients::Products RecurrenceGradients::productsOfChunk(RecurrenceKernel &kernel, Value chunk,
-                                                                   const RowTile &rows, const Chunk &keys) {
+SmallVector<Value> RecurrenceGradients::overValues(RecurrenceKernel &kernel, ValueRange zeros,
+                                                   function_ref<SmallVector<Value>(const Chunk &, ValueRange)> body) {
   constexpr int64_t most = 64;
   TileBuilder &b = kernel.b;
-  const int64_t side = kernel.side, valueParts = channelParts(its.valueSize(), most);
-  Value none = b.zeros({side, keys.width}), zero = b.zeros({side, side});
-  SmallVector<Value> sums{zero, none, none};
+  auto loop = scf::ForOp::create(b, b.i32(0), b.i32(channelParts(its.valueSize(), most)), b.i32(1), zeros);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(loop.getBody());
+  Chunk values = channelPart(b, its.valueSize(), most, loop.getInductionVar());
+  scf::YieldOp::create(b, body(values, loop.getRegionIterArgs()));
+  return llvm::to_vector_of<Value>(loop.getResults());
+}
+
+Value RecurrenceGradients::read(RecurrenceKernel &kernel, const RowTile &rows, const Chunk &values) {
+  TileBuilder &b = kernel.b;
+  Value own = kernel.tile(x, rows, values);
+  return ownBetas() ? own : b.cast(b.mul(own, b.column(kernel.numbers(its.beta, rows))), kernel.element);
+}
+
+RecurrenceGradients::OfTokens RecurrenceGradients::productsOfTokens(RecurrenceKernel &kernel, const RowTile &rows) {
+  TileBuilder &b = kernel.b;
+  SmallVector<Value> sums{b.zeros({kernel.side, kernel.side})};
+  if (its.beta)
+    sums.push_back(sums[0]);
+  if (its.beta && !ownBetas())
+    sums.push_back(b.zeros({kernel.side}));
+  sums = overValues(kernel, sums, [&](const Chunk &values, ValueRange so) {
+    Value g = kernel.tile(op.getDOut(), rows, values), w = b.cast(written(kernel, rows, values), kernel.element);
+    SmallVector<Value> next{kernel.product(g, b.transpose(w), so[0])};
+    if (its.beta)
+      next.push_back(kernel.product(read(kernel, rows, values), b.transpose(w), so[1]));
+    if (its.beta && !ownBetas()) {
+      Value residual = b.cast(kernel.tile(op.getDelta()[0], rows, values), b.getF32Type());
+      next.push_back(b.add(so[2], b.reduceSum(b.mul(kernel.tile(x, rows, values), residual), 1)));
+    }
+    return next;
+  });
+  sums.resize(3);
+  return {sums[0], sums[1], sums[2]};
+}
+
+RecurrenceGradients::OfStates RecurrenceGradients::productsOfStates(RecurrenceKernel &kernel, Value chunk,
+                                                                    const RowTile &rows, const Chunk &keys) {
+  TileBuilder &b = kernel.b;
+  Value none = b.zeros({kernel.side, keys.width});
+  SmallVector<Value> sums{none, none};
   if (its.decay)
     sums.push_back(b.zeros({keys.width}));
   if (its.beta)
-    sums.append({zero, none});
-  if (its.beta && !ownBetas())
-    sums.push_back(b.zeros({side}));
-  auto loop = scf::ForOp::create(b, b.i32(0), b.i32(valueParts), b.i32(1), sums);
-  {
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(loop.getBody());
-    ValueRange so = loop.getRegionIterArgs();
-    Chunk values = channelPart(b, its.valueSize(), most, loop.getInductionVar());
+    sums.push_back(none);
+  sums = overValues(kernel, sums, [&](const Chunk &values, ValueRange so) {
     Value g = kernel.tile(op.getDOut(), rows, values), w = b.cast(written(kernel, rows, values), kernel.element);
     Value before = kernel.loadChunkState(states, chunk, keys, values);
     Value after = kernel.loadChunkState(gradients, chunk, keys, values);
-    SmallVector<Value> next{kernel.product(g, b.transpose(w), so[0]), kernel.product(g, b.transpose(before), so[1]),
-                            kernel.product(w, b.transpose(after), so[2])};
+    SmallVector<Value> next{kernel.product(g, b.transpose(before), so[0]),
+                            kernel.product(w, b.transpose(after), so[1])};
     if (its.decay) {
       Value both = b.mul(b.cast(before, b.getF32Type()), b.cast(after, b.getF32Type()));
-      next.push_back(b.add(so[3], b.reduceSum(both, 1)));
+      next.push_back(b.add(so[2], b.reduceSum(both, 1)));
     }
-    if (its.beta) {
-      ValueRange delta = so.drop_front(its.decay ? 4 : 3);
-      Value own = kernel.tile(x, rows, values), y = own;
-      if (!ownBetas())
-        y = b.cast(b.mul(own, b.column(kernel.numbers(its.beta, rows))), kernel.element);
-      next.append({kernel.product(y, b.transpose(w), delta[0]), kernel.product(y, b.transpose(before), delta[1])});
-      if (!ownBetas()) {
-        Value residual = b.cast(kernel.tile(op.getDelta()[0], rows, values), b.getF32Type());
-        next.push_back(b.add(delta[2], b.reduceSum(b.mul(own, residual), 1)));
-      }
-    }
-    scf::YieldOp::create(b, next);
-  }
-  ValueRange found = loop.getResults();
-  Products made{found[0], found[1], found[2], its.decay ? found[3] : Value(), {}, {}, {}};
-  if (its.beta) {
-    ValueRange delta = found.drop_front(its.decay ? 4 : 3);
-    made.readByWritten = delta[0];
-    made.readState = delta[1];
-    made.betas = ownBetas() ? Value() : delta[2];
-  }
-  return made;
+    if (its.beta)
+      next.push_back(kernel.product(read(kernel, rows, values), b.transpose(before), so.back()));
+    return next;
+  });
+  return {sums[0], sums[1], its.decay ? sums[2] : Value(), its.beta ? sums.back() : Value()};
 }
 
 RecurrenceGradients::Gradient RecurrenceGradients::gradientOfChunk(RecurrenceKernel &kernel, const RowTile &rows,
-                                                                   const Chunk &keys, const Products &products) {
+                                                                   const Chunk &keys, const OfTokens &tokens,
+                                                                   const OfStates &products) {
   TileBuilder &b = kernel.b;
   ChunkDecays decays = kernel.decays(rows, keys);
   Value start = kernel.fromStart(decays);
@@ -239,7 +265,7 @@ RecurrenceGradients::Gradient RecurrenceGradients::gradientOfChunk(RecurrenceKer
   auto wide = [&](Value value) { return b.cast(value, b.getF32Type()); };
   Value dq = b.mul(kernel.decayed(products.outState, start), b.f32(scale));
   Value write = kernel.decayed(products.writtenState, kernel.toEnd(decays));
-  Value weights = b.mul(products.outByWritten, b.f32(scale)), early, later, term;
+  Value weights = b.mul(tokens.outByWritten, b.f32(scale)), early, later, term;
   if (decays.byChannel) {
     // Row and column sums cancel where the operands are rounded alike.
     term = b.mul(wide(q), dq);
@@ -252,7 +278,7 @@ RecurrenceGradients::Gradient RecurrenceGradients::gradientOfChunk(RecurrenceKer
     dq = kernel.product(weights, k, dq);
     early = kernel.product(b.transpose(weights), q);
     if (its.beta) {
-      Value minus = b.mul(products.readByWritten, b.f32(-1));
+      Value minus = b.mul(tokens.readByWritten, b.f32(-1));
       Value between = b.cast(kernel.decayPairs(minus, decays, /*strict=*/true), kernel.element);
       later = kernel.product(between, k, b.mul(kernel.decayed(products.readState, start), b.f32(-1)));
       early = kernel.product(b.transpose(between), k, early);
@@ -279,7 +305,8 @@ RecurrenceGradients::Gradient RecurrenceGradients::gradientOfChunk(RecurrenceKer
 }
 
 void RecurrenceGradients::tokenGradients() {
-  constexpr int64_t most = 128;
+  // Of more channels at once a thread would hold more than it has registers for.
+  const int64_t most = its.decaysByChannel() || (its.decay && its.beta && keysWidth > 64) ? 32 : 64;
   RecurrenceKernel kernel(op, its, sums, stored, "token_gradients");
   TileBuilder &b = kernel.b;
   TensorParameter dQuery = kernel.frame.output(wholeType(op.getDQuery()));
@@ -290,24 +317,31 @@ void RecurrenceGradients::tokenGradients() {
     dDecay = kernel.frame.output(wholeType(decayGradient));
   kernel.withChunk([&](Value chunk) {
     RowTile rows = kernel.rows(chunk);
-    Value decay;
-    for (int64_t part = 0, parts = channelParts(its.headSize(), most); part < parts; ++part) {
-      Chunk keys = channelPart(b, its.headSize(), most, b.i32(part));
-      Products products = productsOfChunk(kernel, chunk, rows, keys);
-      Gradient found = gradientOfChunk(kernel, rows, keys, products);
+    OfTokens tokens = productsOfTokens(kernel, rows);
+    if (dBeta.pointer)
+      kernel.store(dBeta, rows, nullptr, tokens.betas);
+    SmallVector<Value> decay; // of all channels, where they share one
+    if (its.decay && !its.decaysByChannel())
+      decay.push_back(b.zeros({kernel.side}));
+    auto loop = scf::ForOp::create(b, b.i32(0), b.i32(channelParts(its.headSize(), most)), b.i32(1), decay);
+    {
+      OpBuilder::InsertionGuard guard(b);
+      b.setInsertionPointToStart(loop.getBody());
+      Chunk keys = channelPart(b, its.headSize(), most, loop.getInductionVar());
+      OfStates products = productsOfStates(kernel, chunk, rows, keys);
+      Gradient found = gradientOfChunk(kernel, rows, keys, tokens, products);
       kernel.store(dQuery, rows, &keys, found.query);
       kernel.store(dKey, rows, &keys, found.key);
       if (its.decaysByChannel())
         kernel.store(dDecay, rows, &keys, found.decay);
-      else if (its.decay)
-        decay = decay ? b.add(decay, found.decay) : found.decay;
-      if (dBeta.pointer && part == 0)
-        kernel.store(dBeta, rows, nullptr, products.betas);
+      if (!decay.empty())
+        scf::YieldOp::create(b, b.add(loop.getRegionIterArg(0), found.decay));
     }
-    if (decay)
-      kernel.store(dDecay, rows, nullptr, decay);
+    if (!decay.empty())
+      kernel.store(dDecay, rows, nullptr, loop.getResult(0));
   });
-  SmallVector<Value> made = kernel.frame.finish({kernel.chunkGrid(), keysWidth > 64 ? 8 : 4, 1});
+  const bool isWide = keysWidth > 64 || (keysWidth > 32 && (its.decay || its.beta));
+  SmallVector<Value> made = kernel.frame.finish({kernel.chunkGrid(), isWide ? 8 : 4, 1});
   stored.record(op.getDQuery(), made[0]);
   stored.record(op.getDKey(), made[1]);
   if (dBeta.pointer)

@@ -109,7 +109,7 @@ static Value lowerInverse(attn::RecurOp op, const attn::RecurrenceOperands &its,
     Chunk keys = paddedChannels(its.headSize());
     Value k = kernel.tile(its.key, rows, keys), beta = b.row(kernel.numbers(its.beta, rows));
     ChunkDecays decays = kernel.decays(rows, keys);
-    Value inverse = Doubling(kernel, beta).run(kernel.pairs(k, k, decays, rows, keys, /*strict=*/true));
+    Value inverse = Doubling(kernel, beta).run(kernel.pairs(k, k, decays, /*strict=*/true));
     Chunk columns{0, kernel.side, kernel.side};
     kernel.store(output, rows, &columns, inverse);
   });
@@ -164,14 +164,14 @@ LogicalResult lowerRecur(attn::RecurOp op, StoredValues &stored) {
         kernel.store(residual, rows, &values, r);
       w = b.mul(r, beta);
     }
-    Value weights = kernel.pairs(q, k, decays, rows, keys);
+    Value weights = decays.byChannel ? kernel.pairsByChannel(rows) : kernel.pairs(q, k, decays);
     Value o = kernel.product(weights, w, kernel.through(q, held, start));
     kernel.store(out, rows, &values, b.mul(o, scale));
     scf::YieldOp::create(b, kernel.outer(k, w, end, kernel.carried(state, decays)));
   }
   if (last.pointer)
     kernel.storeState(last, keys, values, loop.getResult(0));
-  for (auto [result, made] : llvm::zip_equal(results, kernel.frame.finish({kernel.grid(parts), 4, 1})))
+  for (auto [result, made] : llvm::zip_equal(results, kernel.frame.finish({kernel.grid(parts), kernel.warps(), 1})))
     stored.record(result, made);
   return success();
 }

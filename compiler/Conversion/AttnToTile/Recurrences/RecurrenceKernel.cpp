@@ -122,25 +122,38 @@ Value RecurrenceKernel::ordered(bool strict) {
   return b.compareInt(strict ? arith::CmpIPredicate::slt : arith::CmpIPredicate::sle, m, n);
 }
 
-Value RecurrenceKernel::acrossMiddle(int64_t half) {
+SmallVector<Value> RecurrenceKernel::overLevels(ValueRange sums,
+                                                function_ref<SmallVector<Value>(Value, ValueRange)> body) {
+  const int64_t levels = llvm::Log2_64(side);
+  auto loop = scf::ForOp::create(b, b.i32(0), b.i32(levels), b.i32(1), sums);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(loop.getBody());
+  scf::YieldOp::create(b, body(b.sub(b.i32(levels - 1), loop.getInductionVar()), loop.getRegionIterArgs()));
+  return llvm::to_vector_of<Value>(loop.getResults());
+}
+
+Value RecurrenceKernel::acrossMiddle(Value level) {
   // Block numbers of both differ in the last bit alone.
-  Value n = b.div(b.range(side), b.i32(half)), m = n;
-  Value later = b.compareInt(arith::CmpIPredicate::eq, b.column(n), b.row(b.add(m, b.i32(1))));
-  return b.both(later, b.row(b.compareInt(arith::CmpIPredicate::eq, b.rem(m, b.i32(2)), b.i32(0))));
+  Value n = b.shiftRight(b.range(side), level);
+  Value later = b.compareInt(arith::CmpIPredicate::eq, b.column(n), b.row(b.add(n, b.i32(1))));
+  return b.both(later, b.row(b.compareInt(arith::CmpIPredicate::eq, b.rem(n, b.i32(2)), b.i32(0))));
 }
 
-Value RecurrenceKernel::isLaterHalf(int64_t half) {
-  return b.column(b.compareInt(arith::CmpIPredicate::eq, b.rem(b.div(b.range(side), b.i32(half)), b.i32(2)), b.i32(1)));
+Value RecurrenceKernel::isLaterHalf(Value level) {
+  Value number = b.shiftRight(b.range(side), level);
+  return b.column(b.compareInt(arith::CmpIPredicate::eq, b.rem(number, b.i32(2)), b.i32(1)));
 }
 
-Value RecurrenceKernel::aboutMiddle(const ChunkDecays &decays, const RowTile &rows, const Chunk &keys, int64_t half) {
-  // The last token of the earlier half, or of all where that has less.
-  Value offset = b.sub(b.range(side), b.rem(b.range(side), b.i32(2 * half)));
-  Value middle = b.add(b.add(offset, b.i32(half - 1)), rows.scalarStart);
+Value RecurrenceKernel::aboutMiddle(const ChunkDecays &decays, const RowTile &rows, const Chunk &keys, Value level) {
+  // The last token of the earlier block, or of all where that has less.
+  Value half = b.shiftLeft(b.i32(1), level), twice = b.add(level, b.i32(1));
+  Value offset = b.shiftLeft(b.shiftRight(b.range(side), twice), twice);
+  Value middle = b.add(b.add(offset, b.sub(half, b.i32(1))), rows.scalarStart);
   RowTile at = rows.anyRows(b.min(middle, b.sub(place.length, b.i32(1))), rows.inside);
   auto [coarse, fine] = sumsAt(at, keys);
   Value exponent = b.add(b.sub(decays.coarse, coarse), b.sub(decays.fine, fine));
-  Value sign = b.select(isLaterHalf(half), b.full({side, 1}, 1, b.getF32Type()), b.full({side, 1}, -1, b.getF32Type()));
+  Value sign =
+      b.select(isLaterHalf(level), b.full({side, 1}, 1, b.getF32Type()), b.full({side, 1}, -1, b.getF32Type()));
   return b.exp2(b.mul(exponent, sign));
 }
 
@@ -155,20 +168,33 @@ Value RecurrenceKernel::decayPairs(Value weights, const ChunkDecays &decays, boo
   return b.mul(weights, b.exp2(b.select(counts, exponent, none)));
 }
 
-Value RecurrenceKernel::pairs(Value left, Value right, const ChunkDecays &decays, const RowTile &rows,
-                              const Chunk &keys, bool strict) {
-  Value products = product(left, b.transpose(right));
-  if (!decays.byChannel)
-    return decayPairs(products, decays, strict);
+Value RecurrenceKernel::pairs(Value left, Value right, const ChunkDecays &decays, bool strict) {
+  return decayPairs(product(left, b.transpose(right)), decays, strict);
+}
+
+Value RecurrenceKernel::pairsByChannel(const RowTile &rows) {
+  const int64_t most =
+      paddedChannels(its.headSize()).width > 64
+          ? 32
+          : 64; // of all channels at once a thread has no room for the decays, and those of the middles
   Value own = b.compareInt(arith::CmpIPredicate::eq, b.column(b.range(side)), b.row(b.range(side)));
-  Value zero = b.zeros({side, side}), sum = b.select(own, products, zero);
-  for (int64_t half = side / 2; half >= 1; half /= 2) {
+  Value zero = b.zeros({side, side});
+  auto loop = scf::ForOp::create(b, b.i32(0), b.i32(channelParts(its.headSize(), most)), b.i32(1), zero);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(loop.getBody());
+  Chunk keys = channelPart(b, its.headSize(), most, loop.getInductionVar());
+  Value q = tile(its.query, rows, keys), k = tile(its.key, rows, keys);
+  ChunkDecays decays;
+  std::tie(decays.coarse, decays.fine) = sumsAt(rows, keys);
+  Value diagonal = b.select(own, product(q, b.transpose(k)), zero);
+  Value sum = overLevels(b.add(loop.getRegionIterArg(0), diagonal), [&](Value level, ValueRange so) {
     // Of pairs across the middle, which alone are taken, the left one is of the later half, and the right one is not.
-    Value factors = aboutMiddle(decays, rows, keys, half);
-    Value across = product(decayed(left, factors), b.transpose(b.cast(decayed(right, factors), element)));
-    sum = b.add(sum, b.select(acrossMiddle(half), across, zero));
-  }
-  return sum;
+    Value factors = aboutMiddle(decays, rows, keys, level);
+    Value across = product(decayed(q, factors), b.transpose(b.cast(decayed(k, factors), element)));
+    return SmallVector<Value>{b.add(so[0], b.select(acrossMiddle(level), across, zero))};
+  })[0];
+  scf::YieldOp::create(b, sum);
+  return loop.getResult(0);
 }
 
 RecurrenceKernel::Mixed RecurrenceKernel::mixByChannel(Value weights, Value q, Value k, const ChunkDecays &decays,
@@ -178,21 +204,19 @@ RecurrenceKernel::Mixed RecurrenceKernel::mixByChannel(Value weights, Value q, V
   auto wide = [&](Value value) { return b.cast(value, b.getF32Type()); };
   Value diagonal = b.cast(b.select(own, weights, zero), element);
   // A token and itself: no decay lies between.
-  Mixed sum{product(diagonal, k), product(diagonal, q), b.zeros({side, keys.width})};
-  for (int64_t half = side / 2; half >= 1; half /= 2) {
+  SmallVector<Value> sums{product(diagonal, k), product(diagonal, q), b.zeros({side, keys.width})};
+  sums = overLevels(sums, [&](Value level, ValueRange so) -> SmallVector<Value> {
     // Factors of the other half, which may be infinite where decays are positive, are not to meet weights of 0.
-    Value factors = aboutMiddle(decays, rows, keys, half), none = b.zeros({side, keys.width});
-    Value ofLaterHalf = b.broadcast(isLaterHalf(half), {side, keys.width});
+    Value factors = aboutMiddle(decays, rows, keys, level), none = b.zeros({side, keys.width});
+    Value ofLaterHalf = b.broadcast(isLaterHalf(level), {side, keys.width});
     Value later = b.select(ofLaterHalf, factors, none), earlier = b.select(ofLaterHalf, none, factors);
-    Value across = b.cast(b.select(acrossMiddle(half), weights, zero), element);
+    Value across = b.cast(b.select(acrossMiddle(level), weights, zero), element);
     Value queries = b.cast(decayed(q, later), element), writes = b.cast(decayed(k, earlier), element);
     Value ofLater = product(across, writes), ofEarlier = product(b.transpose(across), queries);
-    sum.later = b.add(sum.later, b.mul(ofLater, later));
-    sum.earlier = b.add(sum.earlier, b.mul(ofEarlier, earlier));
     Value difference = b.sub(b.mul(wide(queries), ofLater), b.mul(wide(writes), ofEarlier));
-    sum.difference = b.add(sum.difference, difference);
-  }
-  return sum;
+    return {b.add(so[0], b.mul(ofLater, later)), b.add(so[1], b.mul(ofEarlier, earlier)), b.add(so[2], difference)};
+  });
+  return {sums[0], sums[1], sums[2]};
 }
 
 Value RecurrenceKernel::statePointers(const TensorParameter &tensor, ArrayRef<Value> indices, const Chunk &keys,
@@ -268,6 +292,11 @@ std::array<std::string, 3> RecurrenceKernel::grid(int64_t across) {
   std::string states =
       its.cuSeqlens ? "(" + wholeType(its.cuSeqlens).dim(0).str() + ") - 1" : its.queryType().dim(0).str();
   return {std::to_string(across), its.queryType().dim(1).str(), states};
+}
+
+int64_t RecurrenceKernel::warps() const {
+  int64_t keys = paddedChannels(its.headSize()).width;
+  return keys > 64 || (keys > 32 && its.decaysByChannel()) ? 8 : 4;
 }
 
 std::array<std::string, 3> RecurrenceKernel::chunkGrid() {

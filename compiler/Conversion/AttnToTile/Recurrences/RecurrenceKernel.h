@@ -77,9 +77,10 @@ public:
   mlir::Value outer(mlir::Value a, mlir::Value x, mlir::Value factors, mlir::Value sum);
   /// A state [D, width] at the chunk's end, as far as it comes from its start.
   mlir::Value carried(mlir::Value state, const ChunkDecays &decays);
-  /// [side, side] f32: left_n · right_m, decayed, for m <= n, m < n where `strict`, else 0.
-  mlir::Value pairs(mlir::Value left, mlir::Value right, const ChunkDecays &decays, const RowTile &rows,
-                    const Chunk &keys, bool strict = false);
+  /// [side, side] f32: left_n · right_m, decayed, for m <= n, m < n where `strict`, else 0; decays are one a token.
+  mlir::Value pairs(mlir::Value left, mlir::Value right, const ChunkDecays &decays, bool strict = false);
+  /// The same of queries and keys, where decays are by channel.
+  mlir::Value pairsByChannel(const RowTile &rows);
   /// `weights` [side, side] decayed as `pairs` are where decays are one a token, 0 but for their pairs.
   mlir::Value decayPairs(mlir::Value weights, const ChunkDecays &decays, bool strict = false);
   /// Where decays are by channel: Σ_m weights_nm decay_nm k_m of the queries, Σ_n weights_nm decay_nm q_n of the keys, and
@@ -90,9 +91,9 @@ public:
   /// `weights` count for m <= n.
   Mixed mixByChannel(mlir::Value weights, mlir::Value q, mlir::Value k, const ChunkDecays &decays, const RowTile &rows,
                      const Chunk &keys);
-  /// [side, side] i1: the pairs of neighbouring blocks of `half` tokens, n in the later and m in the earlier one of two
-  /// that begin at a multiple of 2 `half`.
-  mlir::Value acrossMiddle(int64_t half);
+  /// [side, side] i1: the pairs of neighbouring blocks of 2^level tokens, n in the later and m in the earlier one of two
+  /// that begin at a multiple of 2^(level + 1).
+  mlir::Value acrossMiddle(mlir::Value level);
 
   /// A state's part [keys, values], zeros where there is none (`tensor` may be null).
   mlir::Value loadState(mlir::Value tensor, const Chunk &keys, const Chunk &values);
@@ -107,6 +108,8 @@ public:
   /// The grid of programs that each have one of `across` parts of a head; and of those that have one chunk of it.
   std::array<std::string, 3> grid(int64_t across);
   std::array<std::string, 3> chunkGrid();
+  /// As many as hold a state and a chunk's queries and keys in their registers.
+  int64_t warps() const;
   /// Writes `body` for the chunk that a program of such a grid has, where there is such a chunk.
   void withChunk(llvm::function_ref<void(mlir::Value chunk)> body);
 
@@ -117,11 +120,16 @@ private:
   llvm::SmallVector<mlir::Value> chunkIndices(mlir::Value chunk);
   /// Of decays by channel, at tokens of the chunk.
   std::pair<mlir::Value, mlir::Value> sumsAt(const RowTile &rows, const Chunk &keys);
-  /// Of pairs of the halves of 2 `half` tokens, [side, channels]: exp of the decays from the middle to later tokens, and
-  /// from earlier ones to the middle.
-  mlir::Value aboutMiddle(const ChunkDecays &decays, const RowTile &rows, const Chunk &keys, int64_t half);
-  /// [side, 1] i1: which tokens are in the later one of two halves.
-  mlir::Value isLaterHalf(int64_t half);
+  /// Goes through the levels at which two blocks of 2^level tokens meet, the largest first, with sums. A loop on the
+  /// device: its steps, side by side, would take more registers than there are.
+  llvm::SmallVector<mlir::Value> overLevels(
+      mlir::ValueRange sums,
+      llvm::function_ref<llvm::SmallVector<mlir::Value>(mlir::Value level, mlir::ValueRange sums)> body);
+  /// Of pairs of neighbouring blocks of 2^level tokens, [side, channels]: exp of the decays from the middle to later
+  /// tokens, and from earlier ones to the middle.
+  mlir::Value aboutMiddle(const ChunkDecays &decays, const RowTile &rows, const Chunk &keys, mlir::Value level);
+  /// [side, 1] i1: which tokens are in the later one of two blocks.
+  mlir::Value isLaterHalf(mlir::Value level);
   /// [side, side] i1: m <= n, or m < n.
   mlir::Value ordered(bool strict);
 
