@@ -1,5 +1,5 @@
 # Part of Weft. SPDX-License-Identifier: Apache-2.0
-"""What attention's kernels spill at their default schedules: bytes that ptxas stores and loads.
+"""What attention's and recurrences' kernels spill at their default schedules: bytes that ptxas stores and loads.
 
     python benchmarks/spills.py [--target sm_90a] [--sizes 64 128 192x128] [--forms causal bias] [--all]
 
@@ -62,12 +62,39 @@ def gated(q, k, v, gate, *, pattern):
     return (weft.softmax(q, k, pattern) @ v) * weft.sigmoid(gate)
 
 
-def table_of(D: int) -> torch.Tensor:
+@weft.program
+def linear(q, k, v, decay):
+    return weft.linear_attention(q, k, decay) @ v
+
+
+@weft.program
+def delta(q, k, v, beta):
+    return weft.delta_rule(q, k, beta) @ v
+
+
+@weft.program
+def gated_delta(q, k, v, beta):
+    return weft.delta_rule(q, k, beta, beta) @ v
+
+
+def table_of(D: int, Dv: int) -> torch.Tensor:
     return torch.zeros(HEADS, TOKENS, TOKENS)
 
 
-#: a form's program, its pattern, query heads that share keys, and what it takes beside q, k and v
-FORMS: dict[str, tuple[Any, Any, int, Callable[[int], torch.Tensor] | None]] = {
+def gate_of(D: int, Dv: int) -> torch.Tensor:
+    return torch.zeros(1, HEADS, TOKENS, Dv, dtype=torch.float16)
+
+
+def numbers_of(D: int, Dv: int) -> torch.Tensor:
+    return torch.zeros(1, HEADS, TOKENS)
+
+
+def channels_of(D: int, Dv: int) -> torch.Tensor:
+    return torch.zeros(1, HEADS, TOKENS, D)
+
+
+#: a form's program, its pattern if it has one, query heads that share keys, and what it takes beside q, k and v
+FORMS: dict[str, tuple[Any, Any, int, Callable[[int, int], torch.Tensor] | None]] = {
     "full": (attention, weft.full(), 1, None),
     "causal": (attention, weft.causal(), 1, None),
     "window": (attention, weft.window(256, 0), 1, None),
@@ -76,12 +103,16 @@ FORMS: dict[str, tuple[Any, Any, int, Callable[[int], torch.Tensor] | None]] = {
     "shared": (attention, weft.causal(), 4, None),
     "bias": (biased, weft.full(), 1, table_of),
     "bias causal": (biased, weft.causal(), 1, table_of),
-    "alibi": (alibi, weft.causal(), 1, lambda D: torch.zeros(HEADS)),
+    "alibi": (alibi, weft.causal(), 1, lambda D, Dv: torch.zeros(HEADS)),
     "cap": (capped, weft.causal(), 1, None),
     "cap shared": (capped, weft.causal(), 4, None),
     "rope": (rotated, weft.causal(), 1, None),
-    "gate": (gated, weft.causal(), 1, lambda D: torch.zeros(1, HEADS, TOKENS, D, dtype=torch.float16)),
-    "gate shared": (gated, weft.causal(), 4, lambda D: torch.zeros(1, HEADS, TOKENS, D, dtype=torch.float16)),
+    "gate": (gated, weft.causal(), 1, gate_of),
+    "gate shared": (gated, weft.causal(), 4, gate_of),
+    "linear": (linear, None, 1, numbers_of),
+    "linear by channel": (linear, None, 1, channels_of),
+    "delta": (delta, None, 1, numbers_of),
+    "gated delta": (gated_delta, None, 1, numbers_of),
 }
 SIZES = [(64, 64), (96, 96), (128, 128), (160, 160), (192, 128), (192, 192), (256, 256)]
 
@@ -94,8 +125,8 @@ def kernels(target: str, size: tuple[int, int], form: str) -> dict[str, Resource
         for heads, channels in ((HEADS, D), (HEADS // shared, D), (HEADS // shared, Dv))
     ]
     if beside:
-        arrays.append(beside(Dv))
-    made = compiled(program.trace(program.bind(arrays, {"pattern": pattern})), target, True)
+        arrays.append(beside(D, Dv))
+    made = compiled(program.trace(program.bind(arrays, {} if pattern is None else {"pattern": pattern})), target, True)
     found = {each["entry"]: assemble(made.ptx, target, each["entry"]) for each in made.info["kernels"]}
     return {name: each for name, each in found.items() if each is not None}
 

@@ -96,15 +96,6 @@ template <typename IntOp, typename FloatOp> Value TileBuilder::binary(Value a, V
 Value TileBuilder::add(Value a, Value b) { return binary<arith::AddIOp, arith::AddFOp>(a, b); }
 Value TileBuilder::sub(Value a, Value b) { return binary<arith::SubIOp, arith::SubFOp>(a, b); }
 Value TileBuilder::mul(Value a, Value b) { return binary<arith::MulIOp, arith::MulFOp>(a, b); }
-Value TileBuilder::shiftLeft(Value a, Value bits) {
-  auto [number, by] = together(a, bits);
-  return createOrFold<arith::ShLIOp>(number, by);
-}
-Value TileBuilder::shiftRight(Value a, Value bits) {
-  auto [number, by] = together(a, bits);
-  return createOrFold<arith::ShRUIOp>(number, by);
-}
-
 Value TileBuilder::min(Value a, Value b) { return binary<arith::MinSIOp, arith::MinimumFOp>(a, b); }
 Value TileBuilder::max(Value a, Value b) { return binary<arith::MaxSIOp, arith::MaximumFOp>(a, b); }
 

@@ -53,9 +53,6 @@ public:
   Value div(Value a, Value b);
   /// Integers: of `div`'s sign conventions, 0 <= result < b for b > 0.
   Value rem(Value a, Value b);
-  /// a · 2^bits and the quotient by it, of integers that are not negative.
-  Value shiftLeft(Value a, Value bits);
-  Value shiftRight(Value a, Value bits);
   Value min(Value a, Value b);
   Value max(Value a, Value b);
   Value compareInt(mlir::arith::CmpIPredicate predicate, Value a, Value b);

@@ -122,38 +122,25 @@ Value RecurrenceKernel::ordered(bool strict) {
   return b.compareInt(strict ? arith::CmpIPredicate::slt : arith::CmpIPredicate::sle, m, n);
 }
 
-SmallVector<Value> RecurrenceKernel::overLevels(ValueRange sums,
-                                                function_ref<SmallVector<Value>(Value, ValueRange)> body) {
-  const int64_t levels = llvm::Log2_64(side);
-  auto loop = scf::ForOp::create(b, b.i32(0), b.i32(levels), b.i32(1), sums);
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(loop.getBody());
-  scf::YieldOp::create(b, body(b.sub(b.i32(levels - 1), loop.getInductionVar()), loop.getRegionIterArgs()));
-  return llvm::to_vector_of<Value>(loop.getResults());
-}
-
-Value RecurrenceKernel::acrossMiddle(Value level) {
+Value RecurrenceKernel::acrossMiddle(int64_t half) {
   // Block numbers of both differ in the last bit alone.
-  Value n = b.shiftRight(b.range(side), level);
-  Value later = b.compareInt(arith::CmpIPredicate::eq, b.column(n), b.row(b.add(n, b.i32(1))));
-  return b.both(later, b.row(b.compareInt(arith::CmpIPredicate::eq, b.rem(n, b.i32(2)), b.i32(0))));
+  Value n = b.div(b.range(side), b.i32(half)), m = n;
+  Value later = b.compareInt(arith::CmpIPredicate::eq, b.column(n), b.row(b.add(m, b.i32(1))));
+  return b.both(later, b.row(b.compareInt(arith::CmpIPredicate::eq, b.rem(m, b.i32(2)), b.i32(0))));
 }
 
-Value RecurrenceKernel::isLaterHalf(Value level) {
-  Value number = b.shiftRight(b.range(side), level);
-  return b.column(b.compareInt(arith::CmpIPredicate::eq, b.rem(number, b.i32(2)), b.i32(1)));
+Value RecurrenceKernel::isLaterHalf(int64_t half) {
+  return b.column(b.compareInt(arith::CmpIPredicate::eq, b.rem(b.div(b.range(side), b.i32(half)), b.i32(2)), b.i32(1)));
 }
 
-Value RecurrenceKernel::aboutMiddle(const ChunkDecays &decays, const RowTile &rows, const Chunk &keys, Value level) {
-  // The last token of the earlier block, or of all where that has less.
-  Value half = b.shiftLeft(b.i32(1), level), twice = b.add(level, b.i32(1));
-  Value offset = b.shiftLeft(b.shiftRight(b.range(side), twice), twice);
-  Value middle = b.add(b.add(offset, b.sub(half, b.i32(1))), rows.scalarStart);
+Value RecurrenceKernel::aboutMiddle(const ChunkDecays &decays, const RowTile &rows, const Chunk &keys, int64_t half) {
+  // The last token of the earlier half, or of all where that has less.
+  Value offset = b.sub(b.range(side), b.rem(b.range(side), b.i32(2 * half)));
+  Value middle = b.add(b.add(offset, b.i32(half - 1)), rows.scalarStart);
   RowTile at = rows.anyRows(b.min(middle, b.sub(place.length, b.i32(1))), rows.inside);
   auto [coarse, fine] = sumsAt(at, keys);
   Value exponent = b.add(b.sub(decays.coarse, coarse), b.sub(decays.fine, fine));
-  Value sign =
-      b.select(isLaterHalf(level), b.full({side, 1}, 1, b.getF32Type()), b.full({side, 1}, -1, b.getF32Type()));
+  Value sign = b.select(isLaterHalf(half), b.full({side, 1}, 1, b.getF32Type()), b.full({side, 1}, -1, b.getF32Type()));
   return b.exp2(b.mul(exponent, sign));
 }
 
@@ -186,13 +173,13 @@ Value RecurrenceKernel::pairsByChannel(const RowTile &rows) {
   Value q = tile(its.query, rows, keys), k = tile(its.key, rows, keys);
   ChunkDecays decays;
   std::tie(decays.coarse, decays.fine) = sumsAt(rows, keys);
-  Value diagonal = b.select(own, product(q, b.transpose(k)), zero);
-  Value sum = overLevels(b.add(loop.getRegionIterArg(0), diagonal), [&](Value level, ValueRange so) {
+  Value sum = b.add(loop.getRegionIterArg(0), b.select(own, product(q, b.transpose(k)), zero));
+  for (int64_t half = side / 2; half >= 1; half /= 2) {
     // Of pairs across the middle, which alone are taken, the left one is of the later half, and the right one is not.
-    Value factors = aboutMiddle(decays, rows, keys, level);
+    Value factors = aboutMiddle(decays, rows, keys, half);
     Value across = product(decayed(q, factors), b.transpose(b.cast(decayed(k, factors), element)));
-    return SmallVector<Value>{b.add(so[0], b.select(acrossMiddle(level), across, zero))};
-  })[0];
+    sum = b.add(sum, b.select(acrossMiddle(half), across, zero));
+  }
   scf::YieldOp::create(b, sum);
   return loop.getResult(0);
 }
@@ -204,19 +191,21 @@ RecurrenceKernel::Mixed RecurrenceKernel::mixByChannel(Value weights, Value q, V
   auto wide = [&](Value value) { return b.cast(value, b.getF32Type()); };
   Value diagonal = b.cast(b.select(own, weights, zero), element);
   // A token and itself: no decay lies between.
-  SmallVector<Value> sums{product(diagonal, k), product(diagonal, q), b.zeros({side, keys.width})};
-  sums = overLevels(sums, [&](Value level, ValueRange so) -> SmallVector<Value> {
+  Mixed sum{product(diagonal, k), product(diagonal, q), b.zeros({side, keys.width})};
+  for (int64_t half = side / 2; half >= 1; half /= 2) {
     // Factors of the other half, which may be infinite where decays are positive, are not to meet weights of 0.
-    Value factors = aboutMiddle(decays, rows, keys, level), none = b.zeros({side, keys.width});
-    Value ofLaterHalf = b.broadcast(isLaterHalf(level), {side, keys.width});
+    Value factors = aboutMiddle(decays, rows, keys, half), none = b.zeros({side, keys.width});
+    Value ofLaterHalf = b.broadcast(isLaterHalf(half), {side, keys.width});
     Value later = b.select(ofLaterHalf, factors, none), earlier = b.select(ofLaterHalf, none, factors);
-    Value across = b.cast(b.select(acrossMiddle(level), weights, zero), element);
+    Value across = b.cast(b.select(acrossMiddle(half), weights, zero), element);
     Value queries = b.cast(decayed(q, later), element), writes = b.cast(decayed(k, earlier), element);
     Value ofLater = product(across, writes), ofEarlier = product(b.transpose(across), queries);
+    sum.later = b.add(sum.later, b.mul(ofLater, later));
+    sum.earlier = b.add(sum.earlier, b.mul(ofEarlier, earlier));
     Value difference = b.sub(b.mul(wide(queries), ofLater), b.mul(wide(writes), ofEarlier));
-    return {b.add(so[0], b.mul(ofLater, later)), b.add(so[1], b.mul(ofEarlier, earlier)), b.add(so[2], difference)};
-  });
-  return {sums[0], sums[1], sums[2]};
+    sum.difference = b.add(sum.difference, difference);
+  }
+  return sum;
 }
 
 Value RecurrenceKernel::statePointers(const TensorParameter &tensor, ArrayRef<Value> indices, const Chunk &keys,

@@ -91,9 +91,9 @@ public:
   /// `weights` count for m <= n.
   Mixed mixByChannel(mlir::Value weights, mlir::Value q, mlir::Value k, const ChunkDecays &decays, const RowTile &rows,
                      const Chunk &keys);
-  /// [side, side] i1: the pairs of neighbouring blocks of 2^level tokens, n in the later and m in the earlier one of two
-  /// that begin at a multiple of 2^(level + 1).
-  mlir::Value acrossMiddle(mlir::Value level);
+  /// [side, side] i1: the pairs of neighbouring blocks of `half` tokens, n in the later and m in the earlier one of two
+  /// that begin at a multiple of 2 `half`.
+  mlir::Value acrossMiddle(int64_t half);
 
   /// A state's part [keys, values], zeros where there is none (`tensor` may be null).
   mlir::Value loadState(mlir::Value tensor, const Chunk &keys, const Chunk &values);
@@ -120,16 +120,11 @@ private:
   llvm::SmallVector<mlir::Value> chunkIndices(mlir::Value chunk);
   /// Of decays by channel, at tokens of the chunk.
   std::pair<mlir::Value, mlir::Value> sumsAt(const RowTile &rows, const Chunk &keys);
-  /// Goes through the levels at which two blocks of 2^level tokens meet, the largest first, with sums. A loop on the
-  /// device: its steps, side by side, would take more registers than there are.
-  llvm::SmallVector<mlir::Value> overLevels(
-      mlir::ValueRange sums,
-      llvm::function_ref<llvm::SmallVector<mlir::Value>(mlir::Value level, mlir::ValueRange sums)> body);
-  /// Of pairs of neighbouring blocks of 2^level tokens, [side, channels]: exp of the decays from the middle to later
-  /// tokens, and from earlier ones to the middle.
-  mlir::Value aboutMiddle(const ChunkDecays &decays, const RowTile &rows, const Chunk &keys, mlir::Value level);
-  /// [side, 1] i1: which tokens are in the later one of two blocks.
-  mlir::Value isLaterHalf(mlir::Value level);
+  /// Of pairs of the halves of 2 `half` tokens, [side, channels]: exp of the decays from the middle to later tokens, and
+  /// from earlier ones to the middle.
+  mlir::Value aboutMiddle(const ChunkDecays &decays, const RowTile &rows, const Chunk &keys, int64_t half);
+  /// [side, 1] i1: which tokens are in the later one of two halves.
+  mlir::Value isLaterHalf(int64_t half);
   /// [side, side] i1: m <= n, or m < n.
   mlir::Value ordered(bool strict);
 
