@@ -173,7 +173,7 @@ static std::optional<Body> bodyOf(func::FuncOp function) {
       return std::nullopt;
   auto tail = llvm::find_if(block.without_terminator(), [](Operation &op) {
     bool isScalarLoad = isa<tile::LoadOp>(op) && !isa<RankedTensorType>(op.getResult(0).getType());
-    return !isScalarLoad && !isMemoryEffectFree(&op);
+    return !isScalarLoad && !isa<tile::AssumeOp>(op) && !isMemoryEffectFree(&op);
   });
   if (tail == block.without_terminator().end())
     return std::nullopt;

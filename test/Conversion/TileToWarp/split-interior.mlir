@@ -3,7 +3,7 @@
 // RUN: weft-opt %s --split-input-file --tile-split-interior --remarks-filter-analyse=memory -o /dev/null 2>&1 | FileCheck %s --check-prefix=SAID
 
 // Elements that start where a program does: where the last of them is below the bound, and nothing wraps, no mask is
-// left of loads, stores and what else takes it. What comes before the first access is there once, a scalar's load too.
+// left of loads, stores and what else takes it. What comes before the first access is there once, a scalar's load and a promise too.
 
 // SAID: programs inside of bounds have a body of their own, without their masks; 1 comparisons decide
 // CHECK-LABEL: func.func @rows
@@ -24,6 +24,9 @@
 // CHECK: tile.store %{{.*}}, %{{.*}}, %[[MASK]]
 func.func @rows(%count: !tile.ptr<i32>, %p: !tile.ptr<f32> {tile.divisibility = 16 : i32}) attributes {tile.kernel} {
   %n = tile.load %count : !tile.ptr<i32>
+  %c0 = arith.constant 0 : i32
+  %some = arith.cmpi sgt, %n, %c0 : i32
+  tile.assume %some : i1
   %id = tile.program_id x : i32
   %size = arith.constant 1024 : i32
   %first = arith.muli %id, %size : i32
