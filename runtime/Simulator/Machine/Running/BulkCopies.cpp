@@ -35,6 +35,15 @@ std::vector<SharedRange> rangesOf(const BulkCopy &copy) {
   return ranges;
 }
 
+/// Of a store or reduction, what goes to memory, or what lies out of the tensor's bounds and does not.
+std::vector<SharedRange> rangesOf(const BulkCopy &copy, bool inBounds) {
+  std::vector<SharedRange> ranges;
+  for (const BulkRun &run : copy.runs)
+    if ((run.global != 0) == inBounds)
+      ranges.push_back({run.shared, run.bytes});
+  return ranges;
+}
+
 /// What was sent from shared memory or registers, byte for byte.
 void moveSent(Block &block, const BulkCopy &copy) {
   const std::byte *from = copy.source.bytes ? copy.issuer->shared.data() + copy.source.begin : copy.contents.data();
@@ -349,8 +358,9 @@ void issueBulk(Warp &warp, BulkCopy copy) {
       return land(*warp.block, copy);
   } else {
     copy.group = engines.committed[warp.index * laneCount + copy.lane];
-    if (beginEngineRead(warp, copy.lane, rangesOf(copy)))
+    if (beginEngineRead(warp, copy.lane, rangesOf(copy, /*inBounds=*/true)))
       report(warp, FindingKind::Uninitialised, copy.lane, "writes to memory a value that nothing wrote");
+    beginEngineRead(warp, copy.lane, rangesOf(copy, /*inBounds=*/false));
     if (early)
       take(warp, copy);
   }
