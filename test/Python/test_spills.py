@@ -28,15 +28,20 @@ def sema(q, k, v, lepe, *, window, grid=None):
     return (local + weft.mean() + weft.toeplitz(lepe, centred=True, grid=grid)) @ v
 
 
-def spilled(program, D, dtype, taps=0, Dv=None, **static):
+def spilled_of(program, arrays, **static):
     """Bytes that each kernel spills, of those that spill any."""
-    arrays = [torch.zeros(1, 1, 196, channels, dtype=dtype) for channels in (D, D, Dv or D)]
-    if taps:
-        arrays.append(torch.zeros(taps, D, dtype=dtype))
     form = compiled(program.trace(program.bind(arrays, static)), "sm_80", True)
     found = {each["entry"]: assemble(form.ptx, "sm_80", each["entry"]) for each in form.info["kernels"]}
     bytes_of = {name: each.spilled_bytes for name, each in found.items()}
     return {name: count for name, count in bytes_of.items() if count}
+
+
+def spilled(program, D, dtype, taps=0, Dv=None, **static):
+    """The same of a program of queries, keys and values."""
+    arrays = [torch.zeros(1, 1, 196, channels, dtype=dtype) for channels in (D, D, Dv or D)]
+    if taps:
+        arrays.append(torch.zeros(taps, D, dtype=dtype))
+    return spilled_of(program, arrays, **static)
 
 
 #: bytes that are known to be stored and loaded (docs/Benchmarks.md)
@@ -145,8 +150,5 @@ def test_recurrences(kind, D):
     q, k, v = (torch.zeros(1, 1, 196, D, dtype=HALF) for _ in range(3))
     numbers = torch.zeros(1, 1, 196, *([D] if kind == "channel" else []))
     beside = (numbers, numbers) if kind == "gated delta" else (numbers,)
-    program = delta if kind == "gated delta" else linear
-    form = compiled(program.trace(program.bind([q, k, v, *beside], {})), "sm_80", True)
-    found = {each["entry"]: assemble(form.ptx, "sm_80", each["entry"]) for each in form.info["kernels"]}
-    spills = {name: each.spilled_bytes for name, each in found.items() if each.spilled_bytes}
-    assert sum(spills.values()) <= KNOWN_OF_RECURRENCES.get((kind, D), 0), spills
+    found = spilled_of(delta if kind == "gated delta" else linear, [q, k, v, *beside])
+    assert sum(found.values()) <= KNOWN_OF_RECURRENCES.get((kind, D), 0), found
