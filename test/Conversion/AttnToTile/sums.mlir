@@ -54,15 +54,62 @@ func.func @tokens_and_channels(%x: !t) -> !h attributes {attn.program} {
 
 // -----
 
-// Any other: sixteen results a program.
+// Where the terms of a result follow one another in memory, as for a head's number: one result a program.
 
 !t = !attn.tensor<[B, H, N], f32>
 !h = !attn.tensor<[1, H, 1], f32>
 // CHECK-LABEL: func.func @heads(
-// CHECK: attn.launch @sum(%{{.*}}) grid ["cdiv((H), 16)", "1", "1"]
+// CHECK: attn.launch @sum(%{{.*}}) grid ["(H)", "1", "1"]
+// CHECK-LABEL: func.func @sum(
+// CHECK: scf.for {{.*}} -> (tensor<4x256xf32>)
 func.func @heads(%x: !t) -> !h attributes {attn.program} {
   %s = attn.sum %x : !t -> !h
   return %s : !h
+}
+
+// -----
+
+// Where the results do, as a table's of pairs: 1,024 of them a program, one batch after another.
+
+!t = !attn.tensor<[B, H, N, M], f32>
+!p = !attn.tensor<[H, N, M], f32>
+// CHECK-LABEL: func.func @pairs(
+// CHECK: attn.launch @sum(%{{.*}}) grid ["cdiv((H) * (N), 4)", "cdiv((M), 256)", "1"]
+// CHECK-LABEL: func.func @sum(
+// CHECK: scf.for {{.*}} -> (tensor<4x256xf32>)
+// CHECK-NOT: tile.reduce
+func.func @pairs(%x: !t) -> !p attributes {attn.program} {
+  %s = attn.sum %x : !t -> !p
+  return %s : !p
+}
+
+// -----
+
+// Heads that share, of channels: rows as wide as the channels.
+
+!t = !attn.tensor<[B, "4*H", N, 72], f32>
+!g = !attn.tensor<[1, H, N, 72], f32>
+// CHECK-LABEL: func.func @shared(
+// CHECK: attn.launch @sum(%{{.*}}) grid ["cdiv((H) * (N), 8)", "1", "1"]
+// CHECK-LABEL: func.func @sum(
+// CHECK: scf.for {{.*}} -> (tensor<8x128xf32>)
+func.func @shared(%x: !t) -> !g attributes {attn.program} {
+  %s = attn.sum %x : !t -> !g
+  return %s : !g
+}
+
+// -----
+
+// Few results, of many terms each, as of a gain's gradient in parts: sixteen a program.
+
+!t = !attn.tensor<[B, H, 8, 64], f32>
+!d = !attn.tensor<[64], f32>
+// CHECK-LABEL: func.func @parts(
+// CHECK: attn.launch @sum_tokens
+// CHECK: attn.launch @sum(%{{.*}}) grid ["4", "1", "1"]
+func.func @parts(%x: !t) -> !d attributes {attn.program} {
+  %s = attn.sum %x : !t -> !d
+  return %s : !d
 }
 
 // -----

@@ -142,41 +142,178 @@ static Value offsetsOf(TileBuilder &b, const TensorParameter &tensor, Value flat
   return offset ? offset : b.i64(0);
 }
 
-/// Any sum: a program adds up 16 elements of the result, over the summed axes in steps of 64 positions. A single number
-/// is one program's. Neighbours in memory are neighbours in a tile: elements of the result where they have the last
-/// axis (of parts, and of gradients repeated over a batch), else what is summed.
-static void lowerAnySum(attn::SumOp op, StoredValues &stored) {
+namespace {
+/// What a program of a sum adds up at a time, of neighbours in memory as many as there are:
+///
+///   Rows     results that follow one another, as of a table of pairs, and one term after another of each
+///   Lines    terms that follow one another, of one result
+///   Columns  a few results that follow one another, as of the parts of a gain's gradient, and many terms of each
+enum class SumTiles : uint8_t { Rows, Lines, Columns };
+
+/// Rows of the innermost axis of a sum's source, `count` of them `width` wide.
+struct SumTile {
+  static constexpr int64_t elements = 1024;
+
+  int64_t axis, count, width;
+
+  static SumTile of(attn::WholeTensorType from) {
+    int64_t axis = innermostAxis(from), width = elements / 4;
+    if (std::optional<int64_t> size = from.staticDim(axis))
+      width = std::min<int64_t>(elements, llvm::bit_ceil(uint64_t(*size)));
+    return {axis, elements / width, width};
+  }
+  /// The last axis that has more than one position by its type.
+  static int64_t innermostAxis(attn::WholeTensorType type) {
+    int64_t axis = type.getRank() - 1;
+    while (axis > 0 && type.dim(axis) == "1")
+      --axis;
+    return axis;
+  }
+  /// `sizes` of the other axes.
+  SmallVector<Value> others(TileBuilder &b, ArrayRef<Value> sizes) const {
+    SmallVector<Value> found(sizes);
+    found[axis] = b.i32(1);
+    return found;
+  }
+  /// Where the elements are whose places on the other axes and on the innermost one are those [count] and [width].
+  Value offsets(TileBuilder &b, const TensorParameter &tensor, Value rows, Value columns) const {
+    Value step = b.cast(columns, b.getI64Type());
+    if (static_cast<size_t>(axis) < tensor.strides.size())
+      step = b.mul(step, tensor.strides[axis]);
+    return b.broadcast(b.add(b.column(b.broadcast(rows, {count})), b.row(step)), {count, width});
+  }
+};
+} // namespace
+
+/// Whether a tensor is known to have few elements: fewer than would give work to all of a GPU, a tile a program.
+static bool isSmall(attn::WholeTensorType type) {
+  uint64_t count = 1;
+  for (int64_t axis = 0; axis < type.getRank(); ++axis)
+    if (std::optional<int64_t> size = type.staticDim(axis))
+      count = llvm::SaturatingMultiply<uint64_t>(count, *size);
+    else
+      return false;
+  return count < 64 * SumTile::elements;
+}
+
+static SumTiles tilesOf(attn::SumOp op) {
+  attn::WholeTensorType from = wholeType(op.getSource()), to = op.resultAtSourceRank();
+  int64_t axis = SumTile::innermostAxis(from);
+  if (from.dim(axis) != to.dim(axis))
+    return SumTiles::Lines;
+  return axis > 0 && to.dim(axis - 1) != "1" && !isSmall(to) ? SumTiles::Rows : SumTiles::Columns;
+}
+
+static Value productOf(TileBuilder &b, ArrayRef<Value> sizes) {
+  Value product = b.i32(1);
+  for (Value size : sizes)
+    product = b.mul(product, size);
+  return product;
+}
+
+static void sumRows(attn::SumOp op, StoredValues &stored) {
   attn::WholeTensorType from = wholeType(op.getSource()), to = wholeType(op.getResult());
+  KernelFrame frame(op, "sum");
+  TileBuilder &b = frame.b;
+  const TensorParameter source = frame.input(stored.at(op.getSource()));
+  const SumTile tile = SumTile::of(from);
+  const SumAxes axes = axesOf(op, frame);
+  const SmallVector<Value> others = tile.others(b, axes.kept);
+  Value rows = b.add(b.mul(b.programId(tile::Axis::X), b.i32(tile.count)), b.range(tile.count));
+  Value columns = b.add(b.mul(b.programId(tile::Axis::Y), b.i32(tile.width)), b.range(tile.width));
+  Value rowsExist = b.column(b.less(rows, productOf(b, others)));
+  Value inside = b.broadcast(b.both(rowsExist, b.row(b.less(columns, axes.kept[tile.axis]))), {tile.count, tile.width});
+  Value offsets = tile.offsets(b, source, offsetsOf(b, source, rows, others, axes.added), columns);
+  auto loop = scf::ForOp::create(b, b.i32(0), axes.addedCount, b.i32(1), b.zeros({tile.count, tile.width}));
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(loop.getBody());
+    Value first = b.addPtr(source.pointer, offsetsOf(b, source, loop.getInductionVar(), axes.added, {}));
+    Value terms = b.load(b.addPtr(first, offsets), inside);
+    scf::YieldOp::create(b, b.add(loop.getRegionIterArg(0), b.cast(terms, b.getF32Type())));
+  }
+  TensorParameter output = frame.output(to);
+  Value wide = b.cast(axes.kept[tile.axis], b.getI64Type());
+  Value places = b.add(b.column(b.mul(b.cast(rows, b.getI64Type()), wide)), b.row(b.cast(columns, b.getI64Type())));
+  b.store(b.addPtr(output.pointer, b.broadcast(places, {tile.count, tile.width})),
+          b.cast(loop.getResult(0), to.getElementType()), inside);
+  attn::WholeTensorType line = from.withDim(0, from.dim(tile.axis));
+  for (int64_t axis = 1; axis < line.getRank(); ++axis)
+    line = line.withDim(axis, "1");
+  std::string blocks = blocksOf(op.resultAtSourceRank().withDim(tile.axis, "1"), tile.count);
+  stored.record(ValueRange(op.getResult()), frame.finish({{blocks, blocksOf(line, tile.width), "1"}, 4, 2}));
+}
+
+static void sumLines(attn::SumOp op, StoredValues &stored) {
+  attn::WholeTensorType from = wholeType(op.getSource()), to = wholeType(op.getResult());
+  KernelFrame frame(op, "sum");
+  TileBuilder &b = frame.b;
+  const TensorParameter source = frame.input(stored.at(op.getSource()));
+  const SumTile tile = SumTile::of(from);
+  const SumAxes axes = axesOf(op, frame);
+  const SmallVector<Value> others = tile.others(b, axes.added);
+  Value result = b.programId(tile::Axis::X), count = productOf(b, others), length = axes.added[tile.axis];
+  Value first = b.addPtr(source.pointer, offsetsOf(b, source, result, axes.kept, axes.added));
+  Value across = b.ceilDiv(length, tile.width), tiles = b.mul(across, b.ceilDiv(count, tile.count));
+  auto loop = scf::ForOp::create(b, b.i32(0), tiles, b.i32(1), b.zeros({tile.count, tile.width}));
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(loop.getBody());
+    Value number = loop.getInductionVar(), down = b.div(number, across);
+    Value rows = b.add(b.mul(down, b.i32(tile.count)), b.range(tile.count));
+    Value columns = b.add(b.mul(b.sub(number, b.mul(down, across)), b.i32(tile.width)), b.range(tile.width));
+    Value inside = b.both(b.column(b.less(rows, count)), b.row(b.less(columns, length)));
+    Value offsets = tile.offsets(b, source, offsetsOf(b, source, rows, others, {}), columns);
+    Value terms = b.load(b.addPtr(first, offsets), b.broadcast(inside, {tile.count, tile.width}));
+    scf::YieldOp::create(b, b.add(loop.getRegionIterArg(0), b.cast(terms, b.getF32Type())));
+  }
+  Value sum = b.broadcast(b.reduceSum(b.reduceSum(loop.getResult(0), 0), 0), {1});
+  TensorParameter output = frame.output(to);
+  b.store(b.broadcast(b.addPtr(output.pointer, result), {1}), b.cast(sum, to.getElementType()), {});
+  stored.record(ValueRange(op.getResult()), frame.finish({{blocksOf(to, 1), "1", "1"}, 4, 2}));
+}
+
+/// Sixteen results a program, over what is added to each in steps of 64 terms. A single number is one program's.
+static void sumColumns(attn::SumOp op, StoredValues &stored) {
+  attn::WholeTensorType to = wholeType(op.getResult());
   KernelFrame frame(op, "sum");
   TileBuilder &b = frame.b;
   const TensorParameter source = frame.input(stored.at(op.getSource()));
   bool single = llvm::all_of(to.getDims(), [](StringAttr dim) { return dim.getValue() == "1"; });
   const int64_t kept = single ? 1 : 16, added = single ? 1024 : 64;
-  int64_t last = from.getRank() - 1;
-  const bool keptLast = from.dim(last) == op.resultAtSourceRank().dim(last) && from.dim(last) != "1";
-  auto alongKept = [&](Value vector) { return keptLast ? b.row(vector) : b.column(vector); };
-  auto alongAdded = [&](Value vector) { return keptLast ? b.column(vector) : b.row(vector); };
-  const int64_t keptAxis = keptLast ? 1 : 0, shape[] = {keptLast ? added : kept, keptLast ? kept : added};
   SumAxes axes = axesOf(op, frame);
   Value first = b.mul(b.programId(tile::Axis::X), b.i32(kept));
   Value keptIndex = b.add(first, b.range(kept));
   Value keptInside = b.less(keptIndex, axes.keptCount);
   Value keptOffset = b.broadcast(offsetsOf(b, source, keptIndex, axes.kept, axes.added), {kept});
-  auto loop = scf::ForOp::create(b, b.i32(0), b.ceilDiv(axes.addedCount, added), b.i32(1), b.zeros(shape));
+  auto loop = scf::ForOp::create(b, b.i32(0), b.ceilDiv(axes.addedCount, added), b.i32(1), b.zeros({added, kept}));
   {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(loop.getBody());
     Value index = b.add(b.mul(loop.getInductionVar(), b.i32(added)), b.range(added));
-    Value inside = b.both(alongKept(keptInside), alongAdded(b.less(index, axes.addedCount)));
+    Value inside = b.both(b.row(keptInside), b.column(b.less(index, axes.addedCount)));
     Value addedOffset = b.broadcast(offsetsOf(b, source, index, axes.added, {}), {added});
-    Value offset = b.add(alongKept(keptOffset), alongAdded(addedOffset));
+    Value offset = b.add(b.row(keptOffset), b.column(addedOffset));
     Value terms = b.load(b.addPtr(source.pointer, offset), inside);
     scf::YieldOp::create(b, b.add(loop.getRegionIterArg(0), b.cast(terms, b.getF32Type())));
   }
-  Value sum = b.cast(b.reduceSum(loop.getResult(0), 1 - keptAxis), to.getElementType());
+  Value sum = b.cast(b.reduceSum(loop.getResult(0), 0), to.getElementType());
   TensorParameter output = frame.output(to);
   b.store(b.addPtr(output.pointer, keptIndex), sum, keptInside);
   stored.record(ValueRange(op.getResult()), frame.finish({{blocksOf(to, kept), "1", "1"}, 4, 2}));
+}
+
+/// A sum over any axes.
+static void lowerAnySum(attn::SumOp op, StoredValues &stored) {
+  switch (tilesOf(op)) {
+  case SumTiles::Rows:
+    return sumRows(op, stored);
+  case SumTiles::Lines:
+    return sumLines(op, stored);
+  case SumTiles::Columns:
+    return sumColumns(op, stored);
+  }
+  llvm_unreachable("all are handled");
 }
 
 /// Stores `result` as the sum of parts, over `away` too.
