@@ -237,8 +237,9 @@ Pairs BackwardKernel::pairs(unsigned domain, const QuerySide &queries, const Key
                                downOrAcross(queries.rows.token, true),
                                downOrAcross(keys.rows.token, false)};
   Value read = there ? b.broadcast(there, shape) : Value();
+  const WholePlaces whole{full.everywhere ? arguments[queriesDown ? 4 : 3] : Value(), columns.tokens};
   auto element = [&](Value tensor, ValueRange indices) {
-    return loadAtPairs(frame, stored.at(tensor), indices, arguments, read);
+    return loadAtPairs(frame, stored.at(tensor), indices, arguments, read, whole);
   };
   Value score;
   if (attend.scoreMod) {

@@ -77,7 +77,7 @@ KeyTangents TangentKernel::pullKeyTangents(unsigned domain, const RowTile &rows)
 Value TangentKernel::evaluate(Region &region, ValueRange given, ArrayRef<int64_t> shape, Value there) {
   Value read = there ? b.broadcast(there, shape) : Value();
   auto element = [&](Value tensor, ValueRange indices) {
-    return loadAtPairs(frame, stored.at(tensor), indices, given, read);
+    return loadAtPairs(frame, stored.at(tensor), indices, given, read, {});
   };
   return b.broadcast(evaluateRegion(region, given, {frame, element, nullptr, nullptr})[0], shape);
 }

@@ -90,7 +90,7 @@ Value evaluateAtDiagonal(KernelFrame &frame, StoredValues &stored, Region &regio
     arguments.push_back(b.column(each));
   Value exists = queries.inside ? b.column(queries.inside) : Value();
   auto element = [&](Value tensor, ValueRange indices) {
-    return loadAtPairs(frame, stored.at(tensor), indices, arguments, exists);
+    return loadAtPairs(frame, stored.at(tensor), indices, arguments, exists, {});
   };
   Value result = evaluateRegion(region, arguments, {frame, element, nullptr, nullptr})[0];
   return b.reshape(b.broadcast(result, {queries.count, 1}), {queries.count});

@@ -166,8 +166,9 @@ Value ForwardKernel::modified(Region &region, Value product, const RowTile &keys
   SmallVector<Value> arguments{product, rows.batch, rows.headOfRow(b, true), b.column(rows.token), b.row(keys.token)};
   Value exists = b.column(rows.inside);
   exists = b.broadcast(belongs ? b.both(belongs, exists) : exists, {rows.count, keys.count});
+  const WholePlaces whole{belongs ? Value() : arguments.back(), keys.tokens};
   auto element = [&](Value tensor, ValueRange indices) {
-    return loadAtPairs(frame, stored.at(tensor), indices, arguments, exists);
+    return loadAtPairs(frame, stored.at(tensor), indices, arguments, exists, whole);
   };
   SmallVector<Value> given(arguments);
   if (change)

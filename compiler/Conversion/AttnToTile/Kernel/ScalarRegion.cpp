@@ -30,7 +30,7 @@ static bool isBelow(Value position, int64_t size) {
   return most && *most < size;
 }
 
-Value loadElement(KernelFrame &frame, Value tensor, ValueRange indices, Value inside) {
+Value loadElement(KernelFrame &frame, Value tensor, ValueRange indices, Value inside, const WholePlaces &whole) {
   TileBuilder &b = frame.b;
   const TensorParameter parameter = frame.input(tensor);
   Value pointer = parameter.pointer, offset;
@@ -40,7 +40,8 @@ Value loadElement(KernelFrame &frame, Value tensor, ValueRange indices, Value in
     // The positions of a tile at an end of the sequence lie past it; what is computed for them is not used.
     Value place = index;
     std::optional<int64_t> known = parameter.type.staticDim(axis);
-    if (isa<RankedTensorType>(place.getType()) && !(known && isBelow(place, *known)))
+    bool exists = place == whole.places && parameter.type.dim(axis) == whole.axis;
+    if (isa<RankedTensorType>(place.getType()) && !exists && !(known && isBelow(place, *known)))
       place = b.min(place, b.sub(frame.size(parameter.type.dim(axis)), b.i32(1)));
     Value step = b.cast(place, b.getI64Type());
     if (axis < parameter.strides.size())

@@ -25,7 +25,15 @@ struct RegionContext {
 llvm::SmallVector<mlir::Value> evaluateRegion(mlir::Region &region, mlir::ValueRange arguments,
                                               const RegionContext &context);
 
-/// The default of RegionContext::element: loads it, 0 where `inside` is false.
-mlir::Value loadElement(KernelFrame &frame, mlir::Value tensor, mlir::ValueRange indices, mlir::Value inside = {});
+/// A tile of positions all of which exist: they are below the size of an axis that types spell so.
+struct WholePlaces {
+  mlir::Value places; ///< a tile of i32
+  llvm::StringRef axis;
+};
+
+/// The default of RegionContext::element: loads it, 0 where `inside` is false. Other tiles than those of `whole` are
+/// kept below the size of the tensor's axis.
+mlir::Value loadElement(KernelFrame &frame, mlir::Value tensor, mlir::ValueRange indices, mlir::Value inside = {},
+                        const WholePlaces &whole = {});
 
 } // namespace weft

@@ -262,11 +262,12 @@ Standing findStanding(KernelFrame &frame, const Attend &attend, const StoredValu
 
 bool keepsInside(const Attend &attend, Attribute pattern) { return attend.counts.empty() && attn::asSpan(pattern); }
 
-Value loadAtPairs(KernelFrame &frame, Value tensor, ValueRange indices, ValueRange places, Value exists) {
+Value loadAtPairs(KernelFrame &frame, Value tensor, ValueRange indices, ValueRange places, Value exists,
+                  const WholePlaces &whole) {
   bool inside = llvm::all_of(indices, [&](Value index) {
     return llvm::is_contained(places, index) || !isa<RankedTensorType>(index.getType());
   });
-  return loadElement(frame, tensor, indices, inside ? Value() : exists);
+  return loadElement(frame, tensor, indices, inside ? Value() : exists, whole);
 }
 
 bool walksJoined(const Attend &attend, attn::ScheduleAttr schedule) {

@@ -106,7 +106,7 @@ bool keepsInside(const Attend &attend, mlir::Attribute pattern);
 /// such indices are inside, or past the end of a ragged block. Any others are read only where `exists` (i1 of the
 /// block's shape; null for everywhere).
 mlir::Value loadAtPairs(KernelFrame &frame, mlir::Value tensor, mlir::ValueRange indices, mlir::ValueRange places,
-                        mlir::Value exists);
+                        mlir::Value exists, const WholePlaces &whole);
 
 /// Blocks `first` .. `past` - 1 (i32), of which a program walks what its rows touch.
 struct BlockRun {

@@ -1,0 +1,53 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// RUN: weft-opt %s --split-input-file --attn-to-tile --canonicalize --cse | FileCheck %s
+
+// A score_mod that reads a table at the positions of a block. Whole blocks have no key that does not exist, so their
+// columns are read as they follow one another; at the end of the sequence columns are kept below the table's, and so are
+// rows, which do not change in a loop.
+
+!t = !attn.tensor<[B, H, N, 64], f16>
+!k = !attn.tensor<[B, H, M, 64], f16>
+!p = !attn.tensor<[H, N, M], f32>
+!r = !attn.tensor<[B, H, N], f32>
+// CHECK-LABEL: func.func @attend(
+// CHECK: scf.for
+// CHECK: arith.minsi %{{.*}} : tensor<64x1xi32>
+// CHECK-NOT: arith.minsi {{.*}} : tensor<1x64xi32>
+// CHECK: tile.load %{{.*}} : tensor<64x64x!tile.ptr<f32>>
+// CHECK: scf.yield
+// CHECK: scf.for
+// CHECK: arith.minsi %{{.*}} : tensor<1x64xi32>
+// CHECK: tile.load %{{.*}} : tensor<64x64x!tile.ptr<f32>>
+func.func @table(%q: !t, %k: !k, %v: !k, %table: !p) -> !t attributes {attn.program} {
+  %out, %lse = attn.attend %q keys(%k : !k) values(%v : !k)
+      {patterns = [#attn.full], scale = 0.125 : f32, schedule = #attn.schedule<rows = 64, columns = 64, warps = 4, stages = 2>} : !t -> !t, !r score_mod {
+    ^bb0(%s: f32, %b: i32, %h: i32, %n: i32, %m: i32):
+      %0 = attn.element %table[%h, %n, %m] : !p -> f32
+      %1 = arith.addf %s, %0 : f32
+      attn.yield %1 : f32
+    }
+  return %out : !t
+}
+
+// -----
+
+// A table of other columns than there are keys may have fewer.
+
+!t = !attn.tensor<[B, H, N, 64], f16>
+!k = !attn.tensor<[B, H, M, 64], f16>
+!p = !attn.tensor<[H, N, L], f32>
+!r = !attn.tensor<[B, H, N], f32>
+// CHECK-LABEL: func.func @attend(
+// CHECK: scf.for
+// CHECK: arith.minsi %{{.*}} : tensor<1x64xi32>
+// CHECK: scf.yield
+func.func @other(%q: !t, %k: !k, %v: !k, %table: !p) -> !t attributes {attn.program} {
+  %out, %lse = attn.attend %q keys(%k : !k) values(%v : !k)
+      {patterns = [#attn.full], scale = 0.125 : f32, schedule = #attn.schedule<rows = 64, columns = 64, warps = 4, stages = 2>} : !t -> !t, !r score_mod {
+    ^bb0(%s: f32, %b: i32, %h: i32, %n: i32, %m: i32):
+      %0 = attn.element %table[%h, %n, %m] : !p -> f32
+      %1 = arith.addf %s, %0 : f32
+      attn.yield %1 : f32
+    }
+  return %out : !t
+}
