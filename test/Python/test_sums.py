@@ -54,7 +54,8 @@ def compiled_sum(source, result, target, element="f32"):
     spelt = ", ".join(f'"{each}"' if "*" in each else each for each in source)
     tensor, sums = f"!attn.tensor<[{spelt}], {element}>", f"!attn.tensor<[{', '.join(result)}], f32>"
     text = f"""
-func.func @f(%x: {tensor} {{attn.name = "x"}}, %h: !attn.tensor<[H], f32> {{attn.name = "h"}}) -> ({sums} {{attn.name = "out"}}) attributes {{attn.program}} {{
+func.func @f(%x: {tensor} {{attn.name = "x"}}, %h: !attn.tensor<[H], f32> {{attn.name = "h"}})
+    -> ({sums} {{attn.name = "out"}}) attributes {{attn.program}} {{
   %s = attn.sum %x : {tensor} -> {sums}
   return %s : {sums}
 }}
