@@ -105,9 +105,10 @@ def Attn_MaskAttr : Attn_Pattern<"Mask", "mask"> {
   let summary = "what a mask region of the op says of (b, h, n, m), raw indices";
   let description = [{
     Under `#attn.shift` the indices are any integers, negative ones too: positions of a sequence only where no shift is around.
+    A `scattered` mask leaves pairs out here and there, as chance does: hardly a block is whole, and none is empty, so that blocks are not asked.
   }];
-  let parameters = (ins "int64_t":$region);
-  let assemblyFormat = "`<` $region `>`";
+  let parameters = (ins "int64_t":$region, DefaultValuedParameter<"bool", "false">:$scattered);
+  let assemblyFormat = "`<` $region (`,` `scattered` `=` $scattered^)? `>`";
 }
 
 def Attn_AndAttr : Attn_Pattern<"And", "and"> {

@@ -48,7 +48,7 @@ def kept(pattern: Pattern | None, seed: Any, share: float) -> Pattern:
         key = philox(philox(h, b, seed[0]), seed[1], seed[0])
         return ~is_below(philox(m, n, key), share)
 
-    return among(pattern, mask(stays))
+    return among(pattern, mask(stays, scattered=True))
 
 
 def among(pattern: Pattern | None, pairs: Pattern) -> Pattern:

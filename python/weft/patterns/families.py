@@ -136,12 +136,16 @@ def span(lower: Any, upper: Any, first: Any, past: Any) -> Pattern:
     return Pattern("span", arrays)
 
 
-def mask(f: Callable[[Any, Any, Any, Any], Any]) -> Pattern:
+def mask(f: Callable[[Any, Any, Any, Any], Any], scattered: bool = False) -> Pattern:
     """The pairs of which f(b, h, n, m) is true: of batch, query head and raw indices, by comparisons, & | ~, integer
-    arithmetic and elements t[b, h, n] of arrays."""
+    arithmetic and elements t[b, h, n] of arrays.
+
+    ``scattered`` says that pairs are left out here and there, as chance does: then no kernel goes through the pairs
+    beforehand to find blocks that are whole or empty.
+    """
     if not callable(f):
         raise places.error(f"expected a function of (b, h, n, m), but got '{type(f).__name__}'")
-    return Pattern("mask", (f,))
+    return Pattern("mask", (f, True) if scattered else (f,))
 
 
 def per_head(patterns: Sequence[Pattern]) -> Pattern:

@@ -40,7 +40,8 @@ def lowered(
     name, values = pattern.spelling, pattern.values
     if name == "mask":
         add_mask((values[0], place))
-        return f"#attn.mask<{masks}>", masks + 1
+        scattered = ", scattered = true" if values[1:] else ""
+        return f"#attn.mask<{masks}{scattered}>", masks + 1
     b, h, n, m = place
     if name == "shift":
         place = (b, h, n, m - values[0])

@@ -20,6 +20,7 @@
 #include "compiler/Support/Remarks.h"
 #include "dialects/Attn/IR/AttentionAttributes.h"
 #include "dialects/Attn/Pattern/Membership.h"
+#include "dialects/Attn/Pattern/Scattered.h"
 #include "dialects/Tile/IR/LoopAttributes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -38,7 +39,8 @@ int64_t packedHeads(const Attend &attend, attn::ScheduleAttr schedule) {
   if (attend.form.windows)
     return 1;
   for (Attribute pattern : attend.patterns)
-    if (tellsHeadsApart(pattern, attend, group) || (!hasSegments(pattern) && schedule.getRows() % group))
+    if (tellsHeadsApart(attn::withoutScattered(pattern), attend, group) ||
+        (!hasSegments(pattern) && schedule.getRows() % group))
       return 1;
   return group;
 }

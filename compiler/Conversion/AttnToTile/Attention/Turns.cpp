@@ -1,6 +1,7 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // See Turns.h.
 #include "compiler/Conversion/AttnToTile/Attention/Turns.h"
+#include "dialects/Attn/Pattern/Scattered.h"
 #include "dialects/Attn/Pattern/Segments.h"
 #include "dialects/Attn/Pattern/Transpose.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -11,7 +12,7 @@ using namespace mlir;
 namespace weft {
 
 bool canTakeTurns(const Attend &attend) {
-  Attribute pattern = attend.patterns[0];
+  Attribute pattern = attn::withoutScattered(attend.patterns[0]);
   return attend.keys.size() == 1 && attend.counts.empty() && !attn::hasSpan(pattern) && attn::hasSegments(pattern) &&
          attn::hasSegments(attn::transposePattern(pattern));
 }
@@ -56,7 +57,8 @@ Value Turns::countBefore(const RowTile &queries) {
   Value length = standing.queryLength, end = b.min(b.add(queries.scalarStart, b.i32(queries.count)), length);
   attn::RowBlock<EmitArithmetic> block{queries.scalarStart,    end,          queries.head, length,
                                        standing.keyLengths[0], queries.batch};
-  auto segments = attn::rowSegments(kernel.arithmetic, kernel.attend.patterns[0], block, kernel.schedule.getRows());
+  auto segments = attn::rowSegments(kernel.arithmetic, attn::withoutScattered(kernel.attend.patterns[0]), block,
+                                    kernel.schedule.getRows());
   Value count = b.i32(0);
   for (const auto &segment : *segments)
     count = b.add(count, b.max(b.sub(b.min(segment.end, standing.tile), segment.begin), b.i32(0)));

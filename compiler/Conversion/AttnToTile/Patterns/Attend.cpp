@@ -8,6 +8,7 @@
 #include "compiler/Support/Remarks.h"
 #include "compiler/Target/TargetInfo.h"
 #include "dialects/Attn/Pattern/Membership.h"
+#include "dialects/Attn/Pattern/Scattered.h"
 #include "dialects/Attn/Pattern/Segments.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -300,6 +301,17 @@ static BlockLoop joined(const Segments &segments) {
   return loop;
 }
 
+/// The segments where no block is whole; one, where they adjoin.
+static Segments partlyFull(Segments segments) {
+  for (auto &segment : segments)
+    segment.full = false;
+  if (!segments.empty() && llvm::all_of(llvm::drop_begin(segments), [](auto &each) { return each.adjoins; })) {
+    segments.front().end = segments.back().end;
+    segments.resize(1, segments.front());
+  }
+  return segments;
+}
+
 static SmallVector<BlockLoop> loopsOf(const Walk &walk, const Segments &segments) {
   bool mixed = segments.size() > 1 && llvm::any_of(segments, [](auto &each) { return each.full; });
   if (walk.joined && mixed && llvm::all_of(llvm::drop_begin(segments), [](auto &each) { return each.adjoins; }))
@@ -320,9 +332,12 @@ walkBlocks(const Walk &walk, ValueRange initial,
                                       walk.rowLength, walk.columnLength, walk.batch};
   if (walk.rowsWhole)
     rows.mayBeFull = walk.rowsWhole;
-  auto segments = attn::rowSegments(walk.arithmetic, walk.pattern, rows, walk.columns);
+  const Attribute pattern = attn::withoutScattered(walk.pattern);
+  auto segments = attn::rowSegments(walk.arithmetic, pattern, rows, walk.columns);
   if (!segments)
     return std::nullopt;
+  if (pattern != walk.pattern)
+    *segments = partlyFull(*segments);
   SmallVector<Value> carried(initial);
   for (const BlockLoop &blocks : loopsOf(walk, *segments)) {
     std::optional<int64_t> begin = TileBuilder::constantOf(blocks.start), end = TileBuilder::constantOf(blocks.stop);

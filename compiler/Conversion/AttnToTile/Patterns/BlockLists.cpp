@@ -7,6 +7,7 @@
 #include "compiler/Conversion/AttnToTile/Patterns/Windows.h"
 #include "compiler/Support/Remarks.h"
 #include "dialects/Attn/Pattern/Membership.h"
+#include "dialects/Attn/Pattern/Scattered.h"
 #include "dialects/Attn/Pattern/Segments.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -15,7 +16,7 @@ using namespace mlir;
 
 namespace weft {
 
-bool hasSegments(Attribute pattern) { return attn::hasSegments(pattern); }
+bool hasSegments(Attribute pattern) { return attn::hasSegments(attn::withoutScattered(pattern)); }
 
 /// A tile of queries with a block of keys, or a block with a tile where keys are tiled.
 struct Pairs {
@@ -81,7 +82,7 @@ struct ListSizes {
 static ListSizes sizesOfLists(const Attend &attend, unsigned domain, bool tileKeys, int64_t rows, int64_t columns,
                               int64_t packed) {
   attn::WholeTensorType query = attend.queryType(), key = attend.keyType(domain), tiled = tileKeys ? key : query;
-  Dependence depends = dependenceOf(attend.patterns[domain], attend);
+  Dependence depends = dependenceOf(attn::withoutScattered(attend.patterns[domain]), attend);
   ListSizes sizes;
   sizes.tiles = attend.form.isPacked ? attendGrid(attend, tiled, rows * packed, packed)[0] : tilesOf(tiled, rows);
   sizes.blocks = tilesOf(tileKeys ? query : key, columns);
@@ -105,7 +106,8 @@ static SmallVector<Value> appendBlock(TileBuilder &b, Value listRow, Value block
 
 BlockLists buildBlockLists(const Attend &attend, unsigned domain, bool tileKeys, int64_t rows, int64_t columns,
                            StoredValues &stored, int64_t packed) {
-  Attribute pattern = attend.patterns[domain];
+  const Attribute pattern = attn::withoutScattered(attend.patterns[domain]);
+  const bool someWhole = pattern == attend.patterns[domain];
   Dependence depends = dependenceOf(pattern, attend);
   int64_t queryCount = tileKeys ? columns : rows, keyCount = tileKeys ? rows : columns;
   bool coarse = depends.rowStep % queryCount == 0 && depends.columnStep % keyCount == 0;
@@ -146,6 +148,8 @@ BlockLists buildBlockLists(const Attend &attend, unsigned domain, bool tileKeys,
                         {queries, keys, standing.queryLength, standing.keyLengths[domain], tileKeys, coarse});
     };
     auto belonging = depends.head && packed > 1 ? countOfHeads(b, queries, packed, count) : count(queries);
+    if (!someWhole)
+      belonging.second = b.i32(-1);
     scf::YieldOp::create(
         b, appendBlock(b, listRow, blockCount, loop.getInductionVar(), belonging, loop.getRegionIterArgs()));
   }
