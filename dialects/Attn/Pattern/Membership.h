@@ -84,6 +84,8 @@ template <class A> typename A::Bool holds(A &a, DocumentAttr document, const Pla
 template <class A> typename A::Bool holds(A &a, BlocksAttr blocks, const Place<A> &at) {
   auto row = a.floorDiv(at.n, a.constant(blocks.getBlockM())),
        column = a.floorDiv(at.m, a.constant(blocks.getBlockN()));
+  if (at.isMovedN)
+    row = a.max(row, a.constant(0));
   return a.listed(blocks.getIndex(), blocks.getCount(), at.b, at.h, row, column, isInside(a, at));
 }
 

@@ -23,6 +23,27 @@ func.func @strided(%q: !t, %k: !t, %v: !t) -> !t attributes {attn.program} {
 
 // -----
 
+// Of lists whose blocks are no smaller than a tile's columns the block of keys is one number, and the entries are compared
+// row by row, not pair by pair.
+
+!t = !attn.tensor<[B, H, N, 64], f16>
+!l = !attn.tensor<[B, H, N], f32>
+!i = !attn.tensor<[B, H, R, E], i32>
+!c = !attn.tensor<[B, H, R], i32>
+// CHECK-LABEL: func.func @entries(
+// CHECK: attn.launch @blocks_of_queries({{.*}}) grid ["cdiv(N, 128)", "H", "B"]
+// CHECK-LABEL: func.func @blocks_of_queries(
+// CHECK: scf.for
+// CHECK: scf.for {{.*}} -> (tensor<128x1xi32>)
+// CHECK: return
+func.func @entries(%q: !t, %k: !t, %v: !t, %index: !i, %count: !c) -> !t attributes {attn.program} {
+  %o, %lse = attn.attend %q keys(%k : !t) values(%v : !t) over(%index, %count : !i, !c)
+    {patterns = [#attn.blocks<index = 0, count = 1, blockM = 64, blockN = 64>], scale = 0.125 : f32} : !t -> !t, !l
+  return %o : !t
+}
+
+// -----
+
 // A bitmap of blocks no smaller than the tiles is asked once a block, for each batch and head.
 
 !t = !attn.tensor<[B, H, N, 64], f16>

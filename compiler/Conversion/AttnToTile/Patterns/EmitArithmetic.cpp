@@ -31,6 +31,31 @@ Value EmitArithmetic::mulHigh32(Value x, Value y) {
   return b.cast(b.createOrFold<arith::ShRUIOp>(product, shift), b.getI32Type());
 }
 
+/// The first of a tile of positions that follow one another from a multiple of `length` on, and are no more; null where
+/// that is not known.
+static Value startOfRun(Value positions, int64_t length) {
+  while (auto expanded = positions.getDefiningOp<tile::ExpandDimsOp>())
+    positions = expanded.getSource();
+  auto sum = positions.getDefiningOp<arith::AddIOp>();
+  for (bool swapped : {false, true}) {
+    auto start = sum ? sum->getOperand(swapped).getDefiningOp<tile::SplatOp>() : nullptr;
+    auto range = sum ? sum->getOperand(!swapped).getDefiningOp<tile::MakeRangeOp>() : nullptr;
+    if (!start || !range || range.getStart() != 0 || length % range.getEnd() != 0)
+      continue;
+    auto product = start.getSource().getDefiningOp<arith::MulIOp>();
+    std::optional<int64_t> step = product ? TileBuilder::constantOf(product.getRhs()) : std::nullopt;
+    if (step && *step % range.getEnd() == 0)
+      return start.getSource();
+  }
+  return {};
+}
+
+Value EmitArithmetic::floorDiv(Value a, Value b) {
+  std::optional<int64_t> length = TileBuilder::constantOf(b);
+  Value start = length ? startOfRun(a, *length) : Value();
+  return frame.b.div(start ? start : a, b);
+}
+
 void EmitArithmetic::holdSpans(Attribute pattern, Value batch, Value head, const RowTile &rows) {
   pattern.walk([&](attn::SpanAttr span) {
     for (int64_t table : {span.getLower(), span.getUpper()}) {
@@ -66,29 +91,18 @@ Value EmitArithmetic::listed(int64_t index, int64_t count, Value batch, Value he
                              Value inside) {
   TileBuilder &b = frame.b;
   Value entries = frame.size(cast<attn::WholeTensorType>(operands[index].getType()).dim(3));
-  Value used = operand(count, {batch, head, row}, rowMask(inside, row));
-  Value none = b.cast(b.both(inside, b.i1(false)), b.getI32Type());
+  // Of rows past the end the last one's are read, and not used.
+  Value used = operand(count, {batch, head, row}, {});
+  Value none = b.cast(b.both(eq(row, column), b.i1(false)), b.getI32Type());
   auto loop = scf::ForOp::create(b, b.i32(0), entries, b.i32(1), ValueRange(none));
   {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(loop.getBody());
     Value i = loop.getInductionVar();
-    Value entry = operand(index, {batch, head, row, i}, rowMask(inside, row));
-    Value here = b.both(b.both(eq(entry, column), b.less(i, used)), inside);
+    Value here = b.both(eq(operand(index, {batch, head, row, i}, {}), column), b.less(i, used));
     scf::YieldOp::create(b, ValueRange(b.either(loop.getRegionIterArg(0), b.cast(here, b.getI32Type()))));
   }
-  return b.compareInt(arith::CmpIPredicate::ne, loop.getResult(0), b.i32(0));
-}
-
-/// Which of `row`'s elements lie inside for some column: what may be loaded. (A row's places are loaded once, not once
-/// a pair.)
-Value EmitArithmetic::rowMask(Value inside, Value row) {
-  TileBuilder &b = frame.b;
-  if (!isa<RankedTensorType>(inside.getType()) || TileBuilder::shapeOf(inside) == TileBuilder::shapeOf(row))
-    return inside;
-  Value some = b.reduceMax(b.cast(inside, b.getI32Type()), TileBuilder::shapeOf(row)[0] == 1 ? 0 : 1);
-  return b.compareInt(arith::CmpIPredicate::ne, TileBuilder::shapeOf(row)[0] == 1 ? b.row(some) : b.column(some),
-                      b.i32(0));
+  return b.both(b.compareInt(arith::CmpIPredicate::ne, loop.getResult(0), b.i32(0)), inside);
 }
 
 } // namespace weft

@@ -42,7 +42,8 @@ struct EmitArithmetic {
   Int add(Int a, Int b) { return frame.b.add(a, b); }
   Int sub(Int a, Int b) { return frame.b.sub(a, b); }
   Int mul(Int a, Int b) { return frame.b.mul(a, b); }
-  Int floorDiv(Int a, Int b) { return frame.b.div(a, b); }
+  /// One number where all positions of a block have the same.
+  Int floorDiv(Int a, Int b);
   Int rem(Int a, Int b) { return frame.b.rem(a, b); }
   Int min(Int a, Int b) { return frame.b.min(a, b); }
   Int max(Int a, Int b) { return frame.b.max(a, b); }
@@ -72,8 +73,7 @@ struct EmitArithmetic {
   Int number(int64_t index, int64_t place);
   /// The head of operand `index` [B, Hkv, ..] that query head `h` shares.
   Int tableHead(int64_t index, Int h);
-  /// Whether `column` is among the first count[b, h, row] of index[b, h, row, :].
-  Bool rowMask(Bool inside, Int row);
+  /// Whether `column` is among the first count[b, h, row] of index[b, h, row, :]; `row` is no less than 0.
   Bool listed(int64_t index, int64_t count, Int b, Int h, Int row, Int column, Bool inside);
   template <class Where> Bool maskRegion(int64_t index, const Where &at) {
     auto element = [&](mlir::Value tensor, mlir::ValueRange indices) {
