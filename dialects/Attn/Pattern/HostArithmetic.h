@@ -70,6 +70,8 @@ public:
   Int operand(int64_t index, llvm::ArrayRef<Int> indices, Bool valid) {
     return valid ? element(operands[index], indices).value_or(0) : 0;
   }
+  /// The same at any indices: 0 outside of the operand.
+  Int operand(int64_t index, llvm::ArrayRef<Int> indices) { return operand(index, indices, true); }
   /// Element `place` of operand `index`, a list of numbers.
   Int number(int64_t index, int64_t place) { return operands[index].values[place]; }
   /// The head of operand `index` [B, Hkv, ..] that query head `h` shares.
@@ -77,10 +79,9 @@ public:
     int64_t own = operands[index].shape.size() > 1 ? operands[index].shape[1] : 1;
     return own > 1 && own < heads ? floorDiv(h, heads / own) : h;
   }
-  /// Whether `column` is among index[b, h, row, : count[b, h, row]] of the operands with these numbers. False where
-  /// `valid` is false.
-  Bool listed(int64_t index, int64_t count, Int b, Int h, Int row, Int column, Bool valid) {
-    int64_t entries = valid ? element(operands[count], {b, h, row}).value_or(0) : 0;
+  /// Whether `column` is among index[b, h, row, : count[b, h, row]] of the operands with these numbers.
+  Bool listed(int64_t index, int64_t count, Int b, Int h, Int row, Int column) {
+    int64_t entries = element(operands[count], {b, h, row}).value_or(0);
     for (int64_t k = 0; k < entries; ++k)
       if (element(operands[index], {b, h, row, k}) == column)
         return true;

@@ -36,9 +36,16 @@ namespace patterns {
 template <class A> typename A::Bool isWithin(A &a, typename A::Int x, typename A::Int end) {
   return a.both(a.le(a.constant(0), x), a.lt(x, end));
 }
-/// Whether both indices are of the sequence.
-template <class A> typename A::Bool isInside(A &a, const Place<A> &at) {
-  return a.both(isWithin(a, at.n, at.N), isWithin(a, at.m, at.M));
+/// What is so of a pair, where its indices are of the sequence. Only shifts move them out of it: pairs past an end are
+/// nobody's.
+template <class A> typename A::Bool ifInside(A &a, const Place<A> &at, typename A::Bool holds) {
+  if (at.isMovedN)
+    holds = a.both(holds, isWithin(a, at.n, at.N));
+  return at.isMovedM ? a.both(holds, isWithin(a, at.m, at.M)) : holds;
+}
+/// An index as one to read at: no less than 0.
+template <class A> typename A::Int readable(A &a, typename A::Int index, bool isMoved) {
+  return isMoved ? a.max(index, a.constant(0)) : index;
 }
 template <class A> typename A::Bool divides(A &a, int64_t step, typename A::Int x) {
   return a.eq(a.rem(x, a.constant(step)), a.constant(0));
@@ -75,26 +82,25 @@ template <class A> typename A::Bool holds(A &a, DilatedAttr dilated, const Place
 }
 
 template <class A> typename A::Bool holds(A &a, DocumentAttr document, const Place<A> &at) {
-  auto isQuery = isWithin(a, at.n, at.N), isKey = isWithin(a, at.m, at.M);
-  auto query = a.operand(document.getQueryIds(), {at.b, at.n}, isQuery);
-  auto key = a.operand(document.getKeyIds(), {at.b, at.m}, isKey);
-  return a.both(a.eq(query, key), a.both(isQuery, isKey));
+  auto query = a.operand(document.getQueryIds(), {at.b, readable(a, at.n, at.isMovedN)});
+  auto key = a.operand(document.getKeyIds(), {at.b, readable(a, at.m, at.isMovedM)});
+  return ifInside(a, at, a.eq(query, key));
 }
 
 template <class A> typename A::Bool holds(A &a, BlocksAttr blocks, const Place<A> &at) {
   auto row = a.floorDiv(at.n, a.constant(blocks.getBlockM())),
        column = a.floorDiv(at.m, a.constant(blocks.getBlockN()));
-  if (at.isMovedN)
-    row = a.max(row, a.constant(0));
-  return a.listed(blocks.getIndex(), blocks.getCount(), at.b, at.h, row, column, isInside(a, at));
+  row = readable(a, row, at.isMovedN);
+  return ifInside(a, at, a.listed(blocks.getIndex(), blocks.getCount(), at.b, at.h, row, column));
 }
 
 template <class A> typename A::Bool holds(A &a, BlockBitmapAttr bitmap, const Place<A> &at) {
   auto row = a.floorDiv(at.n, a.constant(bitmap.getBlockM())),
        column = a.floorDiv(at.m, a.constant(bitmap.getBlockN()));
-  auto inside = isInside(a, at);
-  auto bit = a.operand(bitmap.getBits(), {at.b, at.h, row, column}, inside);
-  return a.both(inside, a.negate(a.eq(bit, a.constant(0))));
+  row = readable(a, row, at.isMovedN);
+  column = readable(a, column, at.isMovedM);
+  auto bit = a.operand(bitmap.getBits(), {at.b, at.h, row, column});
+  return ifInside(a, at, a.negate(a.eq(bit, a.constant(0))));
 }
 
 template <class A> typename A::Bool holds(A &a, NeighbourhoodAttr pattern, const Place<A> &at) {
@@ -148,7 +154,7 @@ template <class A> typename A::Bool holds(A &a, RandomBlocksAttr pattern, const 
     drawn.push_back(a.select(taken, top, candidate));
     result = a.either(result, a.eq(drawn.back(), column));
   }
-  return a.both(result, isInside(a, at));
+  return ifInside(a, at, result);
 }
 
 /// Queries outside of the table have no keys: both bounds read as 0.

@@ -72,7 +72,8 @@ enum class Unit : uint8_t { Any, Warp, Warpgroup };
 enum class Beside : uint8_t {
   Anything, // all
   Nothing,  // kernels that are `isPlain`
-  Pairs,    // a score_mod that reads an element of each pair: `readsPairs`
+  Pairs,    // a score_mod or a mask that reads an element of each pair: `readsPairs`
+  Scores,   // a score_mod whose gradient takes scores, which stay until dP is there: `keepsScores`
   Heads,    // heads that share keys, whose tiles of keys go through one after another
 };
 
@@ -125,9 +126,12 @@ constexpr Row table[] = {
     {Form::Query, Element::Half, Channels::Narrow, any, {128, 32, 8, 2}, Unit::Warpgroup},
     {Form::QueryAlongDiagonal, Element::Half, Channels::Narrow, 128, {64, 16, 4, 2}, Unit::Warp, Beside::Pairs},
     {Form::Query, Element::Half, Channels::Narrow, 64, {64, 32, 4, 2}, Unit::Warp, Beside::Pairs},
+    {Form::Query, Element::Half, Channels::Narrow, 64, {128, 16, 4, 3}, Unit::Warp, Beside::Scores},
     {Form::Query, Element::Half, Channels::Narrow, 128, {64, 16, 4, 2}, Unit::Warp, Beside::Pairs},
     {Form::Query, Element::Half, Channels::Narrow, 64, {128, 32, 4, 3}},
     {Form::Query, Element::Half, Channels::Narrow, 128, {128, 64, 8, 2}},
+    {Form::QueryAlongDiagonal, Element::Half, Channels::Narrow, 64, {64, 32, 4, 2}, Unit::Warp, Beside::Pairs},
+    {Form::QueryAlongDiagonal, Element::Half, Channels::Narrow, 64, {128, 16, 4, 3}, Unit::Warp, Beside::Scores},
     {Form::QueryAlongDiagonal, Element::Half, Channels::Narrow, 64, {128, 32, 4, 3}},
     {Form::QueryAlongDiagonal, Element::Half, Channels::Narrow, 96, {64, 32, 4, 3}, Unit::Warp},
     {Form::QueryAlongDiagonal, Element::Half, Channels::Narrow, 128, {64, 32, 4, 2}, Unit::Warp},
@@ -137,9 +141,9 @@ constexpr Row table[] = {
     {Form::Keys, Element::Half, Channels::Narrow, 128, {64, 32, 4, 2}, Unit::Warpgroup, Beside::Pairs, 64},
     {Form::Keys, Element::Half, Channels::Narrow, 128, {64, 64, 4, 2}, Unit::Warpgroup},
     {Form::KeysAlongDiagonal, Element::Half, Channels::Narrow, 64, {64, 32, 4, 2}, Unit::Warp, Beside::Pairs},
-    {Form::KeysAlongDiagonal, Element::Half, Channels::Narrow, 128, {64, 16, 4, 2}, Unit::Warp, Beside::Pairs},
+    {Form::KeysAlongDiagonal, Element::Half, Channels::Narrow, 128, {32, 32, 4, 2}, Unit::Warp, Beside::Pairs},
     {Form::Keys, Element::Half, Channels::Narrow, 64, {64, 32, 4, 2}, Unit::Warp, Beside::Pairs},
-    {Form::Keys, Element::Half, Channels::Narrow, 128, {64, 16, 4, 2}, Unit::Warp, Beside::Pairs},
+    {Form::Keys, Element::Half, Channels::Narrow, 128, {32, 32, 4, 2}, Unit::Warp, Beside::Pairs},
     {Form::Keys, Element::Half, Channels::Narrow, 64, {128, 64, 8, 3}},
     {Form::Keys, Element::Half, Channels::Narrow, 96, {128, 32, 8, 2}},
     {Form::Keys, Element::Half, Channels::Narrow, 128, {128, 16, 8, 2}},
@@ -170,27 +174,11 @@ bool isComputedAlong(Operation *op) {
   return op && !isa<KernelOpInterface>(op) && !op->hasTrait<OpTrait::IsTerminator>();
 }
 
-/// Whether a kernel of that form holds nothing beside its products: scores as they are, and tokens' channels and results
-/// that are stored. A program of forward that heads share has rows of each; one of keys goes through the heads.
-bool isPlain(Form form, const Attend &attend) {
-  bool computesOperands = llvm::any_of(attend.op->getOperands(), [](Value each) {
-    return cast<attn::WholeTensorType>(each.getType()).getRank() == 4 && isComputedAlong(each.getDefiningOp()) &&
-           !isFloat8AsHalf(each);
-  });
-  bool isQuery = form == Form::Query || form == Form::QueryAlongDiagonal;
-  auto computesFrom = [](ResultRange results) {
-    return llvm::any_of(results, [](Value each) { return llvm::any_of(each.getUsers(), isComputedAlong); });
-  };
-  return !attend.scoreMod && (isQuery || attend.sharedGroup() == 1) && !computesOperands &&
-         !computesFrom(isQuery ? attend.op->getResults().take_front() : attend.op->getResults());
-}
-
-/// Whether a score_mod reads an element of each pair: a block of them is in registers beside the scores.
-bool readsPairs(const Attend &attend) {
-  if (!attend.scoreMod)
-    return false;
-  Block &body = attend.scoreMod->front();
-  llvm::SmallPtrSet<Value, 8> ofQueries{body.getArgument(3)}, ofKeys{body.getArgument(4)};
+/// Whether a region reads an element of each pair, of which its block's argument `query` and the next one are the
+/// indices.
+bool readsPairs(Region &region, unsigned query) {
+  Block &body = region.front();
+  llvm::SmallPtrSet<Value, 8> ofQueries{body.getArgument(query)}, ofKeys{body.getArgument(query + 1)};
   for (Operation &op : body) {
     bool query = llvm::any_of(op.getOperands(), [&](Value each) { return ofQueries.contains(each); });
     bool key = llvm::any_of(op.getOperands(), [&](Value each) { return ofKeys.contains(each); });
@@ -204,6 +192,43 @@ bool readsPairs(const Attend &attend) {
     }
   }
   return false;
+}
+
+/// Whether a score_mod or a mask reads an element of each pair: a block of them is in registers beside the scores.
+bool readsPairs(const Attend &attend) {
+  return (attend.scoreMod && readsPairs(*attend.scoreMod, 3)) ||
+         llvm::any_of(attend.masks, [](Region *mask) { return readsPairs(*mask, 2); });
+}
+
+/// Whether the gradient of a score_mod takes scores, as that of what is not linear in them does.
+bool keepsScores(const Attend &attend) {
+  auto backward = dyn_cast<attn::AttendBackwardOp>(attend.op);
+  return backward && attend.scoreMod && !backward.getScoreModGrad().getArgument(0).use_empty();
+}
+
+/// Whether tables say which blocks a pattern has.
+bool readsTables(Attribute pattern) {
+  return pattern
+      .walk([](Attribute part) {
+        return isa<attn::BlocksAttr, attn::BlockBitmapAttr>(part) ? WalkResult::interrupt() : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
+/// Whether a kernel of that form holds nothing beside its products: scores as they are, of a pattern that reads nothing,
+/// and tokens' channels and results that are stored. A program of forward that heads share has rows of each; one of keys goes through the heads.
+bool isPlain(Form form, const Attend &attend) {
+  bool computesOperands = llvm::any_of(attend.op->getOperands(), [](Value each) {
+    return cast<attn::WholeTensorType>(each.getType()).getRank() == 4 && isComputedAlong(each.getDefiningOp()) &&
+           !isFloat8AsHalf(each);
+  });
+  bool isQuery = form == Form::Query || form == Form::QueryAlongDiagonal;
+  auto computesFrom = [](ResultRange results) {
+    return llvm::any_of(results, [](Value each) { return llvm::any_of(each.getUsers(), isComputedAlong); });
+  };
+  bool readsPattern = readsPairs(attend) || llvm::any_of(attend.patterns, readsTables);
+  return !attend.scoreMod && !readsPattern && (isQuery || attend.sharedGroup() == 1) && !computesOperands &&
+         !computesFrom(isQuery ? attend.op->getResults().take_front() : attend.op->getResults());
 }
 
 /// Whether the target has matrix instructions of warpgroups for kernels whose tiles no window cuts.
@@ -223,6 +248,8 @@ bool serves(Beside beside, Form form, const Attend &attend) {
     return isPlain(form, attend);
   case Beside::Pairs:
     return readsPairs(attend);
+  case Beside::Scores:
+    return keepsScores(attend);
   case Beside::Heads:
     return attend.sharedGroup() > 1;
   }

@@ -45,6 +45,13 @@ static std::pair<Value, Value> countPairs(EmitArithmetic &arithmetic, Attribute 
   Value pairs = tileKeys ? b.mul(columns, b.i32(queries.count)) : b.mul(rows, b.i32(keys.count));
   if (coarse)
     return {b.select(belongs, b.mul(rows, columns), b.i32(0)), pairs};
+  // What is so of a row belongs with all of its keys that exist, and what is so of a key with all queries.
+  TileBuilder::Shape shape = TileBuilder::shapeOf(belongs);
+  if (shape.size() == 2 && (shape[0] == 1 || shape[1] == 1)) {
+    Value exist = shape[1] == 1 ? b.column(queries.inside) : b.row(keys.inside);
+    Value count = b.reduceSum(b.reduceSum(b.cast(b.both(exist, belongs), b.getI32Type()), 1), 0);
+    return {b.mul(count, shape[1] == 1 ? columns : rows), pairs};
+  }
   Value inside = b.both(b.column(queries.inside), b.row(keys.inside));
   Value counted = b.broadcast(b.cast(b.both(inside, belongs), b.getI32Type()), {queries.count, keys.count});
   return {b.reduceSum(b.reduceSum(counted, 1), 0), pairs};

@@ -87,22 +87,20 @@ Value EmitArithmetic::tableHead(int64_t index, Value h) {
   return group == 1 ? h : frame.b.div(h, frame.b.i32(group));
 }
 
-Value EmitArithmetic::listed(int64_t index, int64_t count, Value batch, Value head, Value row, Value column,
-                             Value inside) {
+Value EmitArithmetic::listed(int64_t index, int64_t count, Value batch, Value head, Value row, Value column) {
   TileBuilder &b = frame.b;
   Value entries = frame.size(cast<attn::WholeTensorType>(operands[index].getType()).dim(3));
-  // Of rows past the end the last one's are read, and not used.
-  Value used = operand(count, {batch, head, row}, {});
+  Value used = operand(count, {batch, head, row});
   Value none = b.cast(b.both(eq(row, column), b.i1(false)), b.getI32Type());
   auto loop = scf::ForOp::create(b, b.i32(0), entries, b.i32(1), ValueRange(none));
   {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(loop.getBody());
     Value i = loop.getInductionVar();
-    Value here = b.both(eq(operand(index, {batch, head, row, i}, {}), column), b.less(i, used));
+    Value here = b.both(eq(operand(index, {batch, head, row, i}), column), b.less(i, used));
     scf::YieldOp::create(b, ValueRange(b.either(loop.getRegionIterArg(0), b.cast(here, b.getI32Type()))));
   }
-  return b.both(b.compareInt(arith::CmpIPredicate::ne, loop.getResult(0), b.i32(0)), inside);
+  return b.compareInt(arith::CmpIPredicate::ne, loop.getResult(0), b.i32(0));
 }
 
 } // namespace weft

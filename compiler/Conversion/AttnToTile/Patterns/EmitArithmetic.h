@@ -69,12 +69,14 @@ struct EmitArithmetic {
   /// An element of operand `index`, 0 where `inside` is false. Operands of fewer axes are the same along the leading
   /// ones.
   Int operand(int64_t index, llvm::ArrayRef<Int> indices, Bool inside);
+  /// The same at indices that are no less than 0; past an end the last element's.
+  Int operand(int64_t index, llvm::ArrayRef<Int> indices) { return operand(index, indices, {}); }
   /// Element `place` of operand `index`, a list of numbers; loaded once, at the kernel's entry.
   Int number(int64_t index, int64_t place);
   /// The head of operand `index` [B, Hkv, ..] that query head `h` shares.
   Int tableHead(int64_t index, Int h);
   /// Whether `column` is among the first count[b, h, row] of index[b, h, row, :]; `row` is no less than 0.
-  Bool listed(int64_t index, int64_t count, Int b, Int h, Int row, Int column, Bool inside);
+  Bool listed(int64_t index, int64_t count, Int b, Int h, Int row, Int column);
   template <class Where> Bool maskRegion(int64_t index, const Where &at) {
     auto element = [&](mlir::Value tensor, mlir::ValueRange indices) {
       return loadElement(frame, stored->at(tensor), indices);
