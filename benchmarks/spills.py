@@ -52,6 +52,24 @@ def capped(q, k, v, *, pattern):
 
 
 @weft.program
+def sigmoid(q, k, v, bias, *, pattern):
+    def log_sigmoid(score, b, h, n, m):
+        return -weft.log(1 + weft.exp(-(score + bias[h])))
+
+    return weft.softmax(q, k, pattern, score_mod=log_sigmoid) @ v
+
+
+@weft.program
+def tempered(q, k, v, factor, *, pattern):
+    return weft.softmax(q, k, pattern, score_mod=lambda score, b, h, n, m: score * factor[h, n]) @ v
+
+
+@weft.program
+def dropped(q, k, v, seed, *, pattern):
+    return weft.attention.attend(q, k, v, pattern, dropout_p=0.1, dropout_seed=seed)
+
+
+@weft.program
 def rotated(q, k, v, *, pattern):
     q, k = weft.rope(q, k)
     return weft.softmax(q, k, pattern) @ v
@@ -93,6 +111,26 @@ def channels_of(D: int, Dv: int) -> torch.Tensor:
     return torch.zeros(1, HEADS, TOKENS, D)
 
 
+def heads_of(D: int, Dv: int) -> torch.Tensor:
+    return torch.zeros(HEADS)
+
+
+def documents() -> Any:
+    ids = torch.arange(TOKENS, dtype=torch.int32) // 100
+    return weft.document(ids, ids) & weft.causal()
+
+
+def blocks() -> Any:
+    side = TOKENS // 64
+    index = torch.arange(side, dtype=torch.int32).repeat(1, HEADS, side, 1)
+    return weft.blocks(index, torch.full((1, HEADS, side), side, dtype=torch.int32), block=(64, 64))
+
+
+def mask_tensor() -> Any:
+    mask = torch.ones(TOKENS, TOKENS, dtype=torch.bool)
+    return weft.mask(lambda b, h, n, m: mask[n, m])
+
+
 #: a form's program, its pattern if it has one, query heads that share keys, and what it takes beside q, k and v
 FORMS: dict[str, tuple[Any, Any, int, Callable[[int, int], torch.Tensor] | None]] = {
     "full": (attention, weft.full(), 1, None),
@@ -103,7 +141,16 @@ FORMS: dict[str, tuple[Any, Any, int, Callable[[int, int], torch.Tensor] | None]
     "shared": (attention, weft.causal(), 4, None),
     "bias": (biased, weft.full(), 1, table_of),
     "bias causal": (biased, weft.causal(), 1, table_of),
-    "alibi": (alibi, weft.causal(), 1, lambda D, Dv: torch.zeros(HEADS)),
+    "alibi": (alibi, weft.causal(), 1, heads_of),
+    "longformer alibi": (alibi, weft.window(64, 64) | weft.global_tokens(8), 1, heads_of),
+    "neighbourhood bias": (biased, weft.neighbourhood((16, 32), (7, 7)), 1, table_of),
+    "sigmoid": (sigmoid, weft.causal(), 1, heads_of),
+    "temperature": (tempered, weft.causal(), 1, lambda D, Dv: torch.zeros(HEADS, TOKENS)),
+    "mask tensor": (attention, mask_tensor(), 1, None),
+    "documents": (attention, documents(), 1, None),
+    "blocks": (attention, blocks(), 1, None),
+    "bitmap": (attention, weft.block_bitmap(torch.ones(1, HEADS, 8, 8, dtype=torch.bool), block=(64, 64)), 1, None),
+    "dropout": (dropped, weft.causal(), 1, lambda D, Dv: torch.zeros(2, dtype=torch.int32)),
     "cap": (capped, weft.causal(), 1, None),
     "cap shared": (capped, weft.causal(), 4, None),
     "rope": (rotated, weft.causal(), 1, None),

@@ -152,3 +152,41 @@ def test_recurrences(kind, D):
     beside = (numbers, numbers) if kind == "gated delta" else (numbers,)
     found = spilled_of(delta if kind == "gated delta" else linear, [q, k, v, *beside])
     assert sum(found.values()) <= KNOWN_OF_RECURRENCES.get((kind, D), 0), found
+
+
+def read_pairs():
+    mask = torch.ones(196, 196, dtype=torch.bool)
+    return attention, weft.mask(lambda b, h, n, m: mask[n, m]), ()
+
+
+def read_blocks():
+    bits = torch.ones(1, 1, 4, 4, dtype=torch.bool)
+    return attention, weft.block_bitmap(bits, block=(64, 64)), ()
+
+
+@weft.program
+def tempered(q, k, v, factor, *, pattern):
+    return weft.softmax(q, k, pattern, score_mod=lambda score, b, h, n, m: score * factor[h, n]) @ v
+
+
+def keep_scores():
+    return tempered, weft.causal(), (torch.zeros(1, 196),)
+
+
+@weft.program
+def biased(q, k, v, table, *, pattern):
+    return weft.softmax(q, k, pattern, score_mod=lambda score, b, h, n, m: score + table[h, n, m]) @ v
+
+
+def add_tables():
+    return biased, weft.full(), (torch.zeros(1, 196, 196),)
+
+
+@pytest.mark.parametrize("D", [64, slow(128)])
+@pytest.mark.parametrize("make", [read_pairs, read_blocks, keep_scores, add_tables])
+def test_what_is_held_for_pairs(make, D):
+    """Masks and score_mods that hold something for each pair have schedules that leave it room."""
+    program, pattern, beside = make()
+    arrays = [torch.zeros(1, 1, 196, D, dtype=HALF) for _ in range(3)]
+    found = spilled_of(program, [*arrays, *beside], pattern=pattern)
+    assert sum(found.values()) <= (0 if D == 64 else 32), found

@@ -130,7 +130,6 @@ constexpr Row table[] = {
     {Form::Query, Element::Half, Channels::Narrow, 128, {64, 16, 4, 2}, Unit::Warp, Beside::Pairs},
     {Form::Query, Element::Half, Channels::Narrow, 64, {128, 32, 4, 3}},
     {Form::Query, Element::Half, Channels::Narrow, 128, {128, 64, 8, 2}},
-    {Form::QueryAlongDiagonal, Element::Half, Channels::Narrow, 64, {64, 32, 4, 2}, Unit::Warp, Beside::Pairs},
     {Form::QueryAlongDiagonal, Element::Half, Channels::Narrow, 64, {128, 16, 4, 3}, Unit::Warp, Beside::Scores},
     {Form::QueryAlongDiagonal, Element::Half, Channels::Narrow, 64, {128, 32, 4, 3}},
     {Form::QueryAlongDiagonal, Element::Half, Channels::Narrow, 96, {64, 32, 4, 3}, Unit::Warp},
@@ -399,12 +398,19 @@ Sizes ofFewRows(const Attend &attend) {
   return {rows, 32, attend.form.isWide ? 8 : 4, 3, channels};
 }
 
-/// Whether the walks of an op are along a diagonal, whose blocks masks cut.
+/// Whether a pattern is a band along the diagonal of positions, or lies on one side of it.
+bool isDiagonal(Attribute pattern) {
+  if (std::optional<attn::WindowAttr> window = attn::patterns::asWindow(pattern))
+    return window->getLeft() || window->getRight();
+  auto neighbourhood = dyn_cast<attn::NeighbourhoodAttr>(pattern);
+  return isa<attn::DilatedAttr>(pattern) || (neighbourhood && neighbourhood.getShape().size() == 1);
+}
+
+/// Whether walks of an op are along a diagonal, whose blocks masks cut.
 bool hasDiagonal(attn::AttendBackwardOp op) {
-  return llvm::any_of(op.getPatterns(), [](Attribute pattern) {
-    std::optional<attn::WindowAttr> window = attn::patterns::asWindow(pattern);
-    return window && (window->getLeft() || window->getRight());
-  });
+  return op.getPatterns()
+      .walk([](Attribute part) { return isDiagonal(part) ? WalkResult::interrupt() : WalkResult::advance(); })
+      .wasInterrupted();
 }
 
 /// The table's schedule of a gradient, in a window if there is one.
