@@ -184,3 +184,39 @@ def test_operands_of_float64_are_staged(target):
     assert (np.abs(c - a @ b) <= 97 * 2.0**-52 * (np.abs(a) @ np.abs(b))).all()
     counters = report.counters
     assert "cp.async" in made.ptx and counters["shared_wavefronts"] == counters["shared_wavefronts_ideal"]
+
+
+@weft.jit
+def products(
+    a, sa, b, sb, out,
+    A: wl.constexpr, B: wl.constexpr, N_BATCH: wl.constexpr, M: wl.constexpr, N: wl.constexpr, K: wl.constexpr,
+    AK: wl.constexpr, BK: wl.constexpr,
+):  # fmt: skip
+    each = wl.arange(0, N_BATCH)[:, None, None]
+    rows, columns = wl.arange(0, M), wl.arange(0, N)
+    groups = wl.arange(0, K // 32)[None, None, :]
+    x = wl.load(a + (each * M + rows[None, :, None]) * AK + wl.arange(0, AK)[None, None, :])
+    y = wl.load(b + (each * BK + wl.arange(0, BK)[None, :, None]) * N + columns[None, None, :])
+    x_scale = wl.load(sa + (each * M + rows[None, :, None]) * (K // 32) + groups)
+    y_scale = wl.load(sb + (each * N + columns[None, :, None]) * (K // 32) + groups)
+    c = wl.dot_scaled(x, x_scale, A, y, y_scale, B)
+    wl.store(out + (each * M + rows[None, :, None]) * N + columns[None, None, :], c)
+
+
+@pytest.mark.parametrize(("a_form", "b_form"), [("e5m2", "e4m3"), ("e2m1", "e5m2"), ("e4m3", "e2m1")])
+@pytest.mark.parametrize("count", [1, 2])
+def test_batches(a_form, b_form, count):
+    m, n, k = 16, 16, 64
+    generator = np.random.default_rng(SEED)
+    lefts = [drawn(generator, a_form, m, k, 1) for _ in range(count)]
+    rights = [drawn(generator, b_form, k, n, 0) for _ in range(count)]
+    sa = generator.integers(122, 132, (count, m, k // 32)).astype(np.uint8)
+    sb = generator.integers(122, 132, (count, n, k // 32)).astype(np.uint8)
+    a, b = (np.stack([stored for stored, _ in each]) for each in (lefts, rights))
+    out = np.full((count, m, n), np.nan, np.float32)
+    products[(1,)](
+        a, sa, b, sb, out, A=a_form, B=b_form, N_BATCH=count, M=m, N=n, K=k, AK=a.shape[2], BK=b.shape[1]
+    )  # fmt: skip
+    x = np.stack([values for _, values in lefts]) * np.repeat(2.0 ** (sa.astype(float) - 127), 32, 2)
+    y = np.stack([values for _, values in rights]) * np.repeat(2.0 ** (sb.astype(float) - 127), 32, 2).swapaxes(1, 2)
+    np.testing.assert_allclose(out, x @ y, rtol=1e-5, atol=1e-5 * np.abs(x @ y).max())

@@ -245,3 +245,67 @@ def test_products_are_rounded_before_sums_where_that_is_asked(dtype, target, see
         np.testing.assert_array_equal(fused, wide.astype(np.float32))
     assert "fma.rn" in made.ptx and (fused != apart).any()
     assert "fma.rn" not in multiplied_and_added.warmup(x, y, apart, N=256, enable_fp_fusion=False).ptx
+
+
+@triton.jit
+def spread(x, y, n, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    columns = at[None, :]
+    inside = (at[:, None] < n) & (columns < 5)
+    a = tl.load(x + columns, inside, other=7)
+    b = tl.load(x + columns, columns < 5, other=at[:, None])
+    c = tl.load(x + columns, inside)
+    tl.store(y + at[:, None] * BLOCK + columns, a + 100 * b + 10000 * c)
+
+
+def test_loads_spread_pointers_over_the_mask():
+    x, y = np.arange(1, 9, dtype=np.int32), np.zeros((8, 8), np.int32)
+    spread[1,](x, y, 3, BLOCK=8)
+    at = np.arange(8)
+    inside = (at[:, None] < 3) & (at < 5)
+    b = np.where(at < 5, x, at[:, None])
+    np.testing.assert_array_equal(y, np.where(inside, x, 7) + 100 * b + 10000 * np.where(inside, x, 0))
+
+
+@triton.jit
+def axes_of_scalars(y):
+    row, column = tl.program_id(0), tl.program_id(1)
+    where = row[:, None] * 4 + column[None, :]
+    tl.static_assert(where.shape == [1])
+    tl.static_assert(row[None, None].shape == [1, 1])
+    tl.store(y + where, row[:, None] + 10 * column[None, :], mask=(row[:, None] < 2) & (column[None, :] < 3))
+
+
+def test_new_axes_of_scalars():
+    """Whole axes of a scalar name none, as in Triton."""
+    y = np.zeros((3, 4), np.int32)
+    axes_of_scalars[3, 4](y)
+    expected = np.arange(3)[:, None] + 10 * np.arange(4)
+    expected[2:], expected[:, 3:] = 0, 0
+    np.testing.assert_array_equal(y, expected)
+
+
+@triton.jit
+def says(x):
+    print("holds", tl.load(x))
+    print("is done")
+
+
+def test_prints_of_python(capfd):
+    says[2,](np.array([42], np.int32))
+    lines = sorted(capfd.readouterr().out.splitlines())
+    assert lines == [f"pid ({i}, 0, 0) {text}" for i in range(2) for text in ("holds: 42", "is done")]
+
+
+@triton.jit
+def summed(x, y, n):
+    total = 0.0
+    for i in tl.range(0, n, num_stages=0, loop_unroll_factor=0):
+        total += tl.load(x + i)
+    tl.store(y, total)
+
+
+def test_no_iterations_ahead_are_one():
+    x, y = np.arange(9, dtype=np.float32), np.zeros(1, np.float32)
+    compiled = summed[1,](x, y, 9, num_stages=0)
+    assert y[0] == x.sum() and compiled.options.num_stages == 1

@@ -173,17 +173,16 @@ class Branches(Calls):
             return self.expression(node.body if condition else node.orelse)
         self.at(node)
         before = self.frame.variables
-        then_region, _, a = self.side(lambda: self.expression(node.body), before)
-        else_region, _, b = self.side(lambda: self.expression(node.orelse), before)
+        then = self.side(lambda: self.expression(node.body), before)
+        otherwise = self.side(lambda: self.expression(node.orelse), before)
         self.frame.variables = before
-        a, b = alike(as_variable(a), as_variable(b))
-        if a is None and b is None:  # both sides are calls that give nothing
-            self.join(condition, (then_region, []), (else_region, []))
-            return None
-        if flatten(a) is None or flatten(b) is None or not same_structure(a, b):
+        a, b = alike(as_variable(then[2]), as_variable(otherwise[2]))
+        nothing = a is None and b is None  # both sides are calls that give nothing
+        if not nothing and (flatten(a) is None or flatten(b) is None or not same_structure(a, b)):
             raise errors.differs_between_branches("the value of this expression", a, b)
         self.at(node)
-        return self.join(condition, (then_region, [a]), (else_region, [b]))[0]
+        results = self.merge(node, condition, then, otherwise, [] if nothing else [(a, b)])
+        return None if nothing else results[0]
 
 
 def _only_in_one_branch(name: str, line: int) -> errors.KernelError:

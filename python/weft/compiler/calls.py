@@ -217,6 +217,7 @@ _PYTHON: dict[Any, Callable[..., Any]] = {
     hasattr: lambda visitor, value, name: hasattr(value, name),
     tuple: lambda visitor, value=(): tuple(value),
     list: lambda visitor, value=(): tuple(value),
+    print: lambda visitor, prefix, *values, hex=False: control.device_print(prefix, *values, hex=hex),
     range: lambda visitor, *bounds: builtin_range(*bounds),
     pointer_type: lambda visitor, *arguments, **keywords: constant(pointer_type, *arguments, **keywords),
 }

@@ -28,6 +28,7 @@ PYTHON_FUNCTIONS = (
     "list",
     "max",
     "min",
+    "print",
     "range",
     "tuple",
 )

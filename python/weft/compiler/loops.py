@@ -23,7 +23,7 @@ from ..language.types import dtype, int1
 from ..language.value import tensor
 from .diagnostics import CompilationError
 from .exits import FELL_THROUGH, Exit, zeros
-from .scope import Missing, assigned, only_advanced
+from .scope import Missing, assigned, named_within, only_advanced
 from .statements import Statements
 from .structure import alike, as_variable, flatten, moving, rebuild, same_constant, same_structure
 
@@ -60,6 +60,8 @@ class Loops(Statements):
         """``[f(x) for x in values if g(x)]`` of a tuple or ``static_range``: unrolled, a tuple here. Its names are its
         own, as in Python."""
         before = self.frame.variables
+        if any(named_within(node)):
+            raise errors.unsupported_syntax("':=' in a comprehension", "assign in a statement of its own")
         self.frame.variables = dict(before)
         try:
             return tuple(self._comprehended(node.elt, node.generators))
@@ -287,6 +289,8 @@ class Loops(Statements):
     # ---- while
 
     def _while(self, node: ast.While) -> Exit | None:
+        if any(named_within(node.test)):
+            node = _tested_inside(node)
         line = self.frame.source.position(node).line
         before = dict(self.frame.variables)
         carried = self.carried(node.body, line)
@@ -321,6 +325,13 @@ class Loops(Statements):
         self.frame.variables = inside
         self.leave(before, carried, results[: len(types)], line)
         return left.after_loop(results[len(types) :])
+
+
+def _tested_inside(node: ast.While) -> ast.While:
+    """A loop that tests in its body, so that what its test assigns is a variable like others."""
+    test = ast.If(node.test, node.body, [ast.Break()])
+    loop = ast.copy_location(ast.While(ast.Constant(True), [ast.copy_location(test, node)], []), node)
+    return ast.fix_missing_locations(loop)
 
 
 def _as_it_is(ended: Exit) -> Exit:

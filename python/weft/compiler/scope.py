@@ -34,6 +34,9 @@ def assigned(statements: Iterable[ast.stmt]) -> dict[str, ast.stmt]:
 
 
 def _assignments(statement: ast.stmt) -> Iterator[tuple[str, ast.stmt]]:
+    for child in ast.iter_child_nodes(statement):
+        if isinstance(child, ast.expr):
+            yield from ((name, statement) for name in named_within(child))
     if isinstance(statement, ast.Assign):
         for target in statement.targets:
             yield from ((name, statement) for name in _targets(target))
@@ -45,6 +48,13 @@ def _assignments(statement: ast.stmt) -> Iterator[tuple[str, ast.stmt]]:
     elif isinstance(statement, (ast.If, ast.While)):
         yield from assigned(statement.body).items()
         yield from assigned(statement.orelse).items()
+
+
+def named_within(expression: ast.expr) -> Iterator[str]:
+    """The names to which an expression gives values by ``:=``."""
+    for node in ast.walk(expression):
+        if isinstance(node, ast.NamedExpr):
+            yield node.target.id
 
 
 def _targets(target: ast.expr) -> Iterator[str]:
@@ -66,7 +76,9 @@ def only_advanced(statements: Iterable[ast.stmt], name: str) -> bool:
                     _advances(value, name) for target in node.targets for value in _given(target, node.value, name)
                 ):
                     return False
-            elif isinstance(node, (ast.AugAssign, ast.AnnAssign, ast.For)) and name in _targets(node.target):
+            elif isinstance(node, (ast.AugAssign, ast.AnnAssign, ast.For, ast.NamedExpr)) and name in _targets(
+                node.target
+            ):
                 return False
     return True
 

@@ -105,6 +105,10 @@ class Statements(Branches):
             else:
                 self.assign_target(target, variable)
 
+    def visit_NamedExpr(self, node: ast.NamedExpr) -> Any:
+        self.visit_Assign(ast.copy_location(ast.Assign([node.target], node.value), node))
+        return self.frame.lookup(node.target.id)
+
     def assign_target(self, target: ast.expr, value: Any) -> None:
         """Bind a name, or the parts of a tuple."""
         if isinstance(target, ast.Name):

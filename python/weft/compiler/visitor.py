@@ -31,7 +31,6 @@ UNSUPPORTED: dict[str, tuple[str, str | None]] = {
     "ImportFrom": ("'import'", "import at the top of the file"),
     "Lambda": ("a lambda", "define a function outside and decorate it with @weft.jit"),
     "Match": ("'match'", "write 'if' and 'elif'"),
-    "NamedExpr": ("':='", "assign in a statement of its own"),
     "Nonlocal": ("'nonlocal'", "return the value"),
     "Raise": ("'raise'", "use wl.static_assert or wl.device_assert"),
     "Set": ("a set", "use a tuple"),

@@ -64,9 +64,13 @@ class range:
         self.end: Any = arg1 if arg2 is None else arg2
         self.step: Any = 1 if step is None else step
         self.warp_specialize = bool(unwrap(warp_specialize))
-        self.num_stages = None if unwrap(num_stages) is None else constant_int(num_stages, "num_stages of range")
-        factor = unwrap(loop_unroll_factor)
-        self.loop_unroll_factor = None if factor is None else constant_int(factor, "loop_unroll_factor of range")
+        self.num_stages = _count(num_stages, "num_stages")
+        self.loop_unroll_factor = _count(loop_unroll_factor, "loop_unroll_factor")
+
+
+def _count(given: Any, name: str) -> int | None:
+    """How many iterations an option of ``range`` names; fewer than one are one, as in Triton."""
+    return None if unwrap(given) is None else max(constant_int(given, f"{name} of range"), 1)
 
 
 class static_range:

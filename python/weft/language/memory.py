@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
@@ -49,6 +50,17 @@ def in_shape_of(pointer: tensor, value: Any, operation: str, argument: str) -> t
     """A mask or a value broadcast to the pointers' shape."""
     check_shape(pointer, value, operation, argument)
     return broadcast_to_shape(to_tensor(value), pointer.shape)
+
+
+def _spread(pointer: tensor, *others: Any) -> tensor:
+    """Pointers repeated to the shape in which a load's mask and what stands for the rest are, where they have one."""
+    shapes = [pointer.shape, *(to_tensor(other).shape for other in others if other is not None)]
+    if not pointer.shape:
+        return pointer
+    try:
+        return broadcast_to_shape(pointer, functools.reduce(broadcast_shape, shapes))
+    except errors.KernelError:
+        return pointer  # what does not fit is named with the argument that brings it
 
 
 def element_operand(pointer: tensor, value: Any, element: dtype, operation: str, argument: str) -> tensor:
@@ -139,7 +151,7 @@ def load(
     """Read what ``pointer`` points to; a block of pointers gives a block of their shape.
 
     Where ``mask`` is false memory is not touched, and the result is ``other``, or undefined without it (the simulator
-    reports where that matters); both broadcast to the pointers' shape. A ``volatile`` load is of what other programs
+    reports where that matters); pointers and both broadcast to one shape. A ``volatile`` load is of what other programs
     change: what this one accesses afterwards comes after it.
 
     Of a block pointer the block is read. ``boundary_check`` names the axes along which it may leave the array; elements
@@ -161,7 +173,7 @@ def load(
     if other is not None and mask is None:
         raise errors.other_without_mask()
     source = to_tensor(pointer, "the pointer of 'load'")
-    address = pointer_operand(pointer, "load")
+    address = _spread(pointer_operand(pointer, "load"), mask, other)
     builder, element = current(), address.dtype.element_ty
     operands = [address.handle]
     if mask is not None:

@@ -37,7 +37,7 @@ def dot_scaled(
     out_dtype: dtype = float32,
 ) -> tensor:
     """The product of ``lhs`` [M, K] and ``rhs`` [K, N], whose elements are numbers of a format times scales that groups
-    along K share, plus ``acc`` [M, N]; float32.
+    along K share, plus ``acc`` [M, N]; float32. All may have an axis of a batch in front.
 
     Formats are "e2m1" (two in an element of uint8, along K, or along M and N with ``lhs_k_pack`` and ``rhs_k_pack``
     false, the first in the lower bits), "e4m3" and "e5m2" (as uint8 or the 8-bit float), "bf16" and "fp16". Scales are
@@ -49,14 +49,20 @@ def dot_scaled(
 
         c = wl.dot_scaled(a, a_scale, "e2m1", b, b_scale, "e4m3")
     """
-    left, right = _values(lhs, lhs_format, "lhs", 1, lhs_k_pack), _values(rhs, rhs_format, "rhs", 0, rhs_k_pack)
-    if len(left.shape) != 2 or len(right.shape) != 2 or left.shape[1] != right.shape[0]:
+    left, right = _values(lhs, lhs_format, "lhs", -1, lhs_k_pack), _values(rhs, rhs_format, "rhs", -2, rhs_k_pack)
+    if left.shape[:-2] != right.shape[:-2] or left.shape[-1] != right.shape[-2]:
         raise errors.dot_shapes(left, right)
     half = float16 in (left.dtype, right.dtype)
     wide = float32 if half else bfloat16
     left = _scaled(left, lhs_scale, "lhs_scale", wide)
-    right = permute(_scaled(permute(right, (1, 0)), rhs_scale, "rhs_scale", wide), (1, 0))
+    right = _swapped(_scaled(_swapped(right), rhs_scale, "rhs_scale", wide))
     return dot(left, right, acc, "tf32" if half else None, None, None, out_dtype)
+
+
+def _swapped(value: tensor) -> tensor:
+    """The transposed matrix, or each of a batch."""
+    rank = len(value.shape)
+    return permute(value, (*range(rank - 2), rank - 1, rank - 2))
 
 
 def _values(operand: Any, form: Any, what: str, axis: int, k_pack: Any) -> tensor:
@@ -66,7 +72,7 @@ def _values(operand: Any, form: Any, what: str, axis: int, k_pack: Any) -> tenso
         raise errors.unsupported_option(f"{what}_format", name, " ".join(map(repr, _FORMATS)))
     value = to_tensor(operand, f"'{what}' of 'dot_scaled'")
     kind = _FORMATS[name]
-    if len(value.shape) != 2:
+    if len(value.shape) not in (2, 3):
         raise errors.dot_rank(f"'{what}'", value)
     if kind is not None:
         if not unwrap(k_pack):
@@ -78,7 +84,7 @@ def _values(operand: Any, form: Any, what: str, axis: int, k_pack: Any) -> tenso
         return value
     if not value.dtype.is_int() or value.dtype.primitive_bitwidth != 8:
         raise errors.scaled_type(what, "uint8", value)
-    return _pairs(value, axis if unwrap(k_pack) else 1 - axis)
+    return _pairs(value, axis if unwrap(k_pack) else -3 - axis)
 
 
 def _pairs(packed: tensor, axis: int) -> tensor:
@@ -86,10 +92,10 @@ def _pairs(packed: tensor, axis: int) -> tensor:
     bits = convert(packed, int32)
     low, high = (_e2m1(and_(part, 15)) for part in (bits, shr(bits, 4)))
     both = join(low, high)
-    rows, columns = packed.shape
-    if axis == 1:
-        return reshape(both, (rows, 2 * columns))
-    return reshape(permute(both, (0, 2, 1)), (2 * rows, columns))
+    *batch, rows, columns = packed.shape
+    if axis == -1:
+        return reshape(both, (*batch, rows, 2 * columns))
+    return reshape(_swapped(both), (*batch, 2 * rows, columns))
 
 
 def _e2m1(code: tensor) -> tensor:
@@ -100,12 +106,12 @@ def _e2m1(code: tensor) -> tensor:
 
 
 def _scaled(value: tensor, scale: Any, what: str, wide: dtype) -> tensor:
-    """``value`` [R, K] times its scales [R, K / group]."""
+    """``value`` [R, K], or a batch of such, times its scales [R, K / group]."""
     if unwrap(scale) is None:
         return convert(value, wide)
     scales = to_tensor(scale, f"'{what}' of 'dot_scaled'")
-    rows, inner = value.shape
-    if len(scales.shape) != 2 or scales.shape[0] != rows or inner % scales.shape[1]:
+    inner = value.shape[-1]
+    if scales.shape[:-1] != value.shape[:-1] or inner % scales.shape[-1]:
         raise errors.scale_shape(what, scales, value.shape)
     if scales.dtype == float8e4nv:
         factors = convert(scales, float32)
@@ -113,8 +119,8 @@ def _scaled(value: tensor, scale: Any, what: str, wide: dtype) -> tensor:
         factors = _e8m0(and_(convert(scales, int32), 255))
     else:
         raise errors.scaled_type(what, "uint8 or fp8e4nv", scales)
-    group = inner // scales.shape[1]
-    repeated = reshape(broadcast_to_shape(expand_dims(factors, 2), (*scales.shape, group)), (rows, inner))
+    group = inner // scales.shape[-1]
+    repeated = reshape(broadcast_to_shape(expand_dims(factors, -1), (*scales.shape, group)), value.shape)
     return convert(mul(convert(value, float32), repeated), wide)
 
 

@@ -349,9 +349,10 @@ def index(value: tensor, slices: Any) -> tensor:
     kept = sum(item == whole for item in items)
     if kept > len(value.shape) and value.shape:  # of a scalar, as in Triton, they name no axis
         raise errors.too_many_indices(value, kept)
+    scalar = not value.shape
     for axis, item in enumerate(items):
         if item is None:
-            value = expand_dims(value, axis)
+            value = expand_dims(value, min(axis, len(value.shape)) if scalar else axis)
     return value
 
 

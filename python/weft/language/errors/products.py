@@ -104,9 +104,9 @@ def combine_type(operation: str, wanted: dtype, got: Any) -> KernelError:
 def scale_shape(name: str, scale: Any, operand: Iterable[int]) -> KernelError:
     """Scales of 'dot_scaled' have a row for each row of the left operand, or column of the right one, and divide K into
     groups."""
-    rows, inner = operand
+    *rows, inner = operand
     return KernelError(
-        f"expected '{name}' of shape [{rows}, {inner} / group], but got {type_of(scale)}",
+        f"expected '{name}' of shape [{', '.join(map(str, rows))}, {inner} / group], but got {type_of(scale)}",
         "one scale for every group of neighbours along K; scales of the right operand are not transposed",
         name,
     )
