@@ -309,3 +309,23 @@ def test_no_iterations_ahead_are_one():
     x, y = np.arange(9, dtype=np.float32), np.zeros(1, np.float32)
     compiled = summed[1,](x, y, 9, num_stages=0)
     assert y[0] == x.sum() and compiled.options.num_stages == 1
+
+
+@triton.jit
+def running(x, sums, products, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    v = tl.load(x + at)
+    tl.static_assert(tl.cumsum(v, 0).dtype == v.dtype)
+    tl.store(sums + at, tl.cumsum(v, 0))
+    tl.store(products + at, tl.cumprod((1 + v / 64).to(v.dtype), 0, reverse=True))
+
+
+@pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16])
+def test_running_sums_are_rounded_once(kind, seed):
+    x = torch.rand(256, generator=torch.Generator().manual_seed(seed)).to(kind)
+    sums, products = torch.empty_like(x), torch.empty_like(x)
+    running[1,](x, sums, products, BLOCK=256)
+    factors = (1 + x.float() / 64).to(kind).double()
+    unit = torch.finfo(kind).eps / 2 * 1.01
+    torch.testing.assert_close(sums.double(), x.double().cumsum(0), rtol=unit, atol=0)
+    torch.testing.assert_close(products.double(), factors.flip(0).cumprod(0).flip(0), rtol=unit, atol=0)

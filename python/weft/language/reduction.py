@@ -225,20 +225,28 @@ def associative_scan(input: Any, axis: int, combine_fn: Combine, reverse: bool =
     return _scan(input, axis, combine_fn, reverse, "associative_scan")
 
 
+def _running(input: Any, axis: Any, combine: Combine, reverse: Any, wanted: Any, name: str) -> tensor:
+    """A scan of numbers. Those of 16 bits are combined as float32, and each prefix is rounded once."""
+    value = to_tensor(input)
+    kind = _sum_type(value, wanted)
+    narrow = kind.is_floating() and kind.primitive_bitwidth == 16
+    result: tensor = _scan(convert(convert(value, kind), float32 if narrow else kind), axis, combine, reverse, name)
+    return convert(result, kind)
+
+
 @member
 @builtin
 def cumsum(input: tensor, axis: int = 0, reverse: bool = False, dtype: dtype | None = None) -> tensor:
-    """The running sum along an axis; types as for :func:`sum`."""
-    value = to_tensor(input)
-    return _scan(convert(value, _sum_type(value, dtype)), axis, add, reverse, "cumsum")
+    """The running sum along an axis; types as for :func:`sum`. Floats of 16 bits are added as float32, and each sum is
+    rounded once."""
+    return _running(input, axis, add, reverse, dtype, "cumsum")
 
 
 @member
 @builtin
 def cumprod(input: tensor, axis: int = 0, reverse: bool = False, dtype: dtype | None = None) -> tensor:
-    """The running product along an axis; types as for :func:`sum`."""
-    value = to_tensor(input)
-    return _scan(convert(value, _sum_type(value, dtype)), axis, mul, reverse, "cumprod")
+    """The running product along an axis; types as for :func:`cumsum`."""
+    return _running(input, axis, mul, reverse, dtype, "cumprod")
 
 
 @member
