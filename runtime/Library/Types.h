@@ -24,8 +24,8 @@ struct ArgumentType {
   uint32_t parameterBytes() const { return pointer ? 8 : bits < 8 ? 1 : bits / 8; }
 };
 
-/// Parses i1 i8..i64 u8..u64 fp16 bf16 fp32 fp64 (and, behind a pointer only, fp8e4nv fp8e5), each with an optional
-/// leading '*'. InvalidArgument names what was expected.
+/// Parses i1 i8..i64 u8..u64 fp16 bf16 fp32 fp64 (and, behind a pointer only, fp8e4nv fp8e4b15 fp8e5), each with an
+/// optional leading '*'. InvalidArgument names what was expected.
 Result<ArgumentType> parseArgumentType(std::string_view text);
 
 /// What a tensor of a program is made of. The numbers are those of `weft_element` in weft.h and never change.

@@ -154,7 +154,24 @@ def test_magnitudes_and_truths():
     np.testing.assert_array_equal(z, decoded(x) != 0)
 
 
-def test_torch_has_no_such_type():
+@weft.jit
+def widened(x, y, n, BLOCK: wl.constexpr):
+    at = wl.program_id(0) * BLOCK + wl.arange(0, BLOCK)
+    wl.store(y + at, wl.load(x + at, at < n, 0), at < n)
+
+
+def test_wrappers_of_tensors():
+    """Torch has no such type: tensors of bytes stand for those of it."""
     torch, triton = pytest.importorskip("torch"), pytest.importorskip("weft.triton")
-    with pytest.raises(TypeError, match="expected a type that torch has, but got fp8e4b15; pass the tensor as it is"):
-        triton.reinterpret(torch.zeros(4, dtype=torch.uint8), wl.float8e4b15)
+    codes = torch.arange(256, dtype=torch.uint8)
+    wrapped, values = triton.reinterpret(codes, wl.float8e4b15), torch.full((256,), torch.nan)
+    widened[(2,)](wrapped, values, 256, BLOCK=128)
+    np.testing.assert_array_equal(values.numpy(), decoded(codes.numpy()))
+    back = wrapped.new_empty((256,))
+    widened[(2,)](values, back, 256, BLOCK=128)
+    assert back.dtype is wl.float8e4b15 and back.stride(0) == back.element_size() == 1
+    kept = codes.numpy() & 127 != 127  # the greatest number stands for those that are out of range
+    np.testing.assert_array_equal(back.base.numpy()[kept], codes.numpy()[kept])
+    assert torch.equal(triton.reinterpret(wrapped, torch.uint8), codes) and wrapped.clone().base is not codes
+    with pytest.raises(weft.Error, match="out-of-bounds"):
+        widened[(3,)](wrapped, torch.zeros(300), 300, BLOCK=128)

@@ -74,7 +74,7 @@ def held(token: Token) -> Any:
 
 
 def _array(parameter: Parameter, element: Any, address: int) -> Token:
-    name = array_type(element)
+    name = short_name(element) if isinstance(element, dtype) else array_type(element)
     if parameter.type is not None:
         name = _annotated(parameter, parameter.type, name)
     aligned = parameter.specialise_alignment and address % 16 == 0

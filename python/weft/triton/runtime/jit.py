@@ -26,24 +26,58 @@ class MockTensor:
 
 
 class TensorWrapper:
-    """A tensor reread under another element type of as many bits."""
+    """A tensor of torch whose elements kernels read as ones of another type of as many bits; ``dtype`` is the
+    language's, or torch's."""
 
     def __init__(self, base: Any, dtype: Any):
         self.base, self.dtype = base, dtype
+        self.data, self.device, self.shape = base.data, base.device, base.shape
+
+    def data_ptr(self) -> int:
+        """The address of the first element."""
+        return int(self.base.data_ptr())
+
+    def stride(self, *axis: int) -> Any:
+        """The strides, or that of an axis."""
+        return self.base.stride(*axis)
+
+    def element_size(self) -> int:
+        """The bytes of an element."""
+        return int(self.base.element_size())
+
+    def cpu(self) -> TensorWrapper:
+        """The same on the host."""
+        return self.to("cpu")
+
+    def copy_(self, other: TensorWrapper) -> None:
+        """Take the elements of another."""
+        self.base.copy_(other.base)
+
+    def clone(self) -> TensorWrapper:
+        """A copy."""
+        return TensorWrapper(self.base.clone(), self.dtype)
+
+    def to(self, device: Any) -> TensorWrapper:
+        """The same on a device."""
+        return TensorWrapper(self.base.to(device), self.dtype)
+
+    def new_empty(self, sizes: Any) -> TensorWrapper:
+        """Another of some sizes, without values."""
+        return TensorWrapper(self.base.new_empty(sizes), self.dtype)
 
 
 def reinterpret(tensor: Any, dtype: Any) -> Any:
-    """A tensor of torch with the same memory and another element type of as many bits; ``dtype`` is the language's."""
+    """A tensor of torch with the same memory and another element type of as many bits, the language's or torch's: a
+    tensor where torch has the type, else a wrapper that kernels take."""
     import torch
 
+    base = tensor.base if isinstance(tensor, TensorWrapper) else tensor
     if isinstance(dtype, pointer_type):
         dtype = dtype.element_ty
-    if short_name(dtype) not in TORCH:
-        raise TypeError(
-            f"expected a type that torch has, but got {dtype}; pass the tensor as it is, and in the kernel "
-            f"cast its pointer to tl.pointer_type(tl.float8e4b15)"
-        )
-    return tensor.view(getattr(torch, TORCH[short_name(dtype)]))
+    if isinstance(dtype, torch.dtype):
+        return base.view(dtype)
+    name = TORCH.get(short_name(dtype))
+    return TensorWrapper(base, dtype) if name is None else base.view(getattr(torch, name))
 
 
 def must_use_result(x: Any, s: bool | str = True) -> Any:
