@@ -126,3 +126,21 @@ def test_numbers_that_are_no_addresses_cost_no_search(monkeypatch):
 def doubled_numbers(x, y, N: wl.constexpr, count):
     at = wl.arange(0, N)
     wl.store(y + at, wl.load(x + at, mask=at < count) * 2, mask=at < count)
+
+
+@weft.jit
+def spans(starts, y, n, BLOCK: wl.constexpr):
+    at = wl.arange(0, BLOCK)
+    first = wl.load(starts + at, at < n, 0)
+    wl.store(y + at, wl.load(starts + at + 1, at < n, 0) - first, at < n)
+
+
+def test_the_memory_around_a_view():
+    """All but the last of the offsets of a sparse matrix are handed on, and each row reads where the next begins."""
+    offsets, y = torch.tensor([0, 3, 3, 7, 12]), torch.zeros(6, dtype=torch.int64)
+    spans[(1,)](offsets[:-1], y[1:5], 4, BLOCK=8)
+    assert y.tolist() == [0, 3, 0, 4, 5, 0]
+    with pytest.raises(weft.runtime.Error, match="out-of-bounds"):
+        spans[(1,)](offsets[:-1], y, 5, BLOCK=8)
+    spans[(1,)](offsets[1:3], offsets[:2], 2, BLOCK=8)  # views of one memory
+    assert offsets.tolist() == [0, 4, 3, 7, 12]

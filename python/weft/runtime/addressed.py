@@ -4,6 +4,9 @@ an address with a type.
 
 On a GPU such an address is as good as an argument. The simulator knows the memory that it is told of: where a launch is
 given addresses, or integers of 64 bits, the host tensors that lie there are made known to it for the launch.
+
+So is the memory around a tensor that is a view of a part of it: kernels may go on from the part that they are given, as
+from all but the last of an array's offsets to the last.
 """
 
 from __future__ import annotations
@@ -36,7 +39,7 @@ class SimulatedModule:
         mapped = []
         try:
             held = [args[i] for i in self._tables] + [args[i] for i in self._pointers if isinstance(args[i], int)]
-            for begin, end in _ranges(set(_addresses(held))):
+            for begin, end in _apart([*_around(args), *_ranges(set(_addresses(held)))]):
                 mapped.append(self._device.map(begin, end - begin))
             self._module.launch(grid, block, args, *rest, **options)
         finally:
@@ -88,24 +91,45 @@ def _addresses(args: Iterable[Any]) -> Iterable[int]:
         yield from (value for value in values if value in _MAPPED)
 
 
+def _storage(tensor: Any) -> tuple[int, int] | None:
+    """The memory that a tensor of torch is a view of, where there is some."""
+    try:
+        storage = tensor.untyped_storage()
+        size = int(storage.nbytes())
+    except (RuntimeError, NotImplementedError):  # sparse ones, and those of torch.func
+        return None
+    begin = int(storage.data_ptr()) if size else 0
+    return (begin, begin + size) if begin else None
+
+
+def _around(args: Iterable[Any]) -> Iterable[tuple[int, int]]:
+    """The memory of the arguments that are views of a part of some."""
+    for each in args:
+        if hasattr(each, "untyped_storage"):
+            found = _storage(each)
+            if found is not None and found[1] - found[0] != each.nbytes:
+                yield found
+
+
 def _ranges(addresses: set[int]) -> list[tuple[int, int]]:
     """The memory of the tensors of torch that lie on the host at these addresses: ranges apart from one another."""
     torch = sys.modules.get("torch")
     if not addresses or torch is None:
         return []
-    found = set()
+    found = []
     for each in gc.get_objects():
         if type(each) in (torch.Tensor, torch.nn.Parameter) and each.device.type == "cpu":
-            try:
-                storage = each.untyped_storage()
-            except (RuntimeError, NotImplementedError):  # sparse ones, and those of torch.func
-                continue
-            if storage.nbytes():
-                found.add((storage.data_ptr(), storage.data_ptr() + storage.nbytes()))
+            found.append(_storage(each))
+    ranges = _apart(each for each in found if each is not None)
+    return [(begin, end) for begin, end in ranges if any(begin <= address < end for address in addresses)]
+
+
+def _apart(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Ranges of which none overlap, that cover the same memory."""
     apart: list[tuple[int, int]] = []
-    for begin, end in sorted(found):
+    for begin, end in sorted(set(ranges)):
         if apart and begin < apart[-1][1]:
             apart[-1] = apart[-1][0], max(apart[-1][1], end)
         else:
             apart.append((begin, end))
-    return [(begin, end) for begin, end in apart if any(begin <= address < end for address in addresses)]
+    return apart
