@@ -241,14 +241,22 @@ def test_hooks_of_configurations_and_of_the_tuner():
 
 def test_errors():
     with pytest.raises(
-        ValueError, match=r"expected 'key' to name parameters of 'add_one' \(x, y, n, .*\), but got 'm'"
+        ValueError, match=r"expected 'restore_value' to name parameters of 'add_one' \(x, y, n, .*\), but got 'm'"
     ):
-        tuned(key=["m"])
+        tuned(restore_value=["m"])
     with pytest.raises(TypeError, match="expected a @weft\\.jit function to decorate"):
         weft.autotune(CONFIGS, [])(lambda x: x)
     x, y = vectors()
     with pytest.raises(ValueError, match="'add_one': BLOCK given in the call and by a Config"):
         tuned()[grid](x, y, x.size, BLOCK=32)
+
+
+def test_a_key_that_no_parameter_has_is_left_out():
+    with pytest.warns(RuntimeWarning, match="expected 'key' to name parameters of 'add_one' .*, but got 'm': left out"):
+        kernel = tuned(key=["m", "n"])
+    x, y = vectors()
+    kernel[grid](x, y, x.size)
+    assert kernel.keys == ["n"] and len(kernel.cache) == 1
 
 
 def test_the_first_without_a_trial(monkeypatch):

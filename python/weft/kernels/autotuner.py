@@ -82,17 +82,20 @@ class Autotuner(Wrapper):
         self.bench_time = 0.0
 
     def _check_names(self) -> None:
-        for what, names in (
-            ("key", self.keys),
-            ("reset_to_zero", self.reset_to_zero),
-            ("restore_value", self.restore_value),
-        ):
-            unknown = [name for name in names if name not in self.arg_names]
-            if unknown:
-                raise ValueError(
-                    f"expected '{what}' to name parameters of '{self.__name__}' ({', '.join(self.arg_names)}), "
-                    f"but got {', '.join(map(repr, unknown))}"
-                )
+        """Refuses names of arguments to put back that no parameter has. One in ``key`` is left out, as before Triton
+        3.9: kernels name sizes there that their launchers know."""
+        for what, names in (("reset_to_zero", self.reset_to_zero), ("restore_value", self.restore_value)):
+            if wrong := self._no_parameters(what, names):
+                raise ValueError(wrong)
+        if wrong := self._no_parameters("key", self.keys):
+            warnings.warn(f"{wrong}: left out", RuntimeWarning, stacklevel=4)
+            self.keys = [name for name in self.keys if name in self.arg_names]
+
+    def _no_parameters(self, what: str, names: Sequence[str]) -> str:
+        """What is wrong with names that no parameter has; "" where there is none."""
+        unknown = [name for name in names if name not in self.arg_names]
+        expected = f"expected '{what}' to name parameters of '{self.__name__}' ({', '.join(self.arg_names)})"
+        return f"{expected}, but got {', '.join(map(repr, unknown))}" if unknown else ""
 
     def _reset(self, values: Mapping[str, Any], reset_only: bool = False) -> None:
         """The pre_hook of those who give none."""
