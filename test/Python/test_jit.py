@@ -129,7 +129,7 @@ def test_unknown_target():
 
 
 @pytest.mark.parametrize(
-    "options", [{"num_warps": 3}, {"num_warps": 64}, {"num_stages": 0}, {"num_warps": "4"}], ids=str
+    "options", [{"num_warps": 3}, {"num_warps": 64}, {"num_stages": -1}, {"num_warps": "4"}], ids=str
 )
 def test_options_are_checked(options):
     with pytest.raises(ValueError, match="expected num_"):
@@ -348,3 +348,14 @@ def test_every_public_name_is_in_the_documentation():
     text = (pathlib.Path(__file__).resolve().parents[2] / "docs" / "Language.md").read_text()
     missing = [name for name in wl.__all__ if not re.search(rf"\b{name}\b", text)]
     assert not missing
+
+
+@weft.jit
+def counted(x, n):
+    wl.store(x, n)
+
+
+@pytest.mark.parametrize("value", [1 << 64, -(1 << 63) - 1])
+def test_integers_of_more_than_64_bits_are_refused(value):
+    with pytest.raises(TypeError, match=f"'n': expected an integer of at most 64 bits, but got {value}"):
+        counted[(1,)](np.zeros(1, np.int64), value)

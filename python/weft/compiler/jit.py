@@ -349,7 +349,7 @@ def _options(num_warps: Any, num_stages: Any, debug: Any, enable_fp_fusion: Any)
     if not isinstance(num_warps, int) or num_warps not in (1, 2, 4, 8, 16, 32):
         raise ValueError(f"expected num_warps to be a power of two from 1 to 32, but got {num_warps!r}")
     if not isinstance(num_stages, int) or not 0 <= num_stages <= 16:
-        raise ValueError(f"expected num_stages from 1 to 16, but got {num_stages!r}")
+        raise ValueError(f"expected num_stages from 0 to 16, but got {num_stages!r}")
     stages = max(num_stages, 1)  # none in flight, as Triton's kernels say it, is one at a time
     return Options(num_warps, stages, bool(debug), bool(enable_fp_fusion))
 

@@ -98,7 +98,7 @@ def _integer(parameter: Parameter, value: int) -> Token:
         name = "i32"
     elif -(2**63) <= value < 2**63:
         name = "i64"
-    elif value < 2**64:
+    elif 0 <= value < 2**64:
         name = "u64"
     else:
         raise TypeError(f"'{parameter.name}': expected an integer of at most 64 bits, but got {value}")
