@@ -329,3 +329,26 @@ def test_running_sums_are_rounded_once(kind, seed):
     unit = torch.finfo(kind).eps / 2 * 1.01
     torch.testing.assert_close(sums.double(), x.double().cumsum(0), rtol=unit, atol=0)
     torch.testing.assert_close(products.double(), factors.flip(0).cumprod(0).flip(0), rtol=unit, atol=0)
+
+
+@triton.jit
+def guarded(x, y, n, HAS: tl.constexpr):
+    v = tl.load(x)
+    if v > 3 and HAS:
+        v += tl.load(y)
+    if v > 100 or not HAS or n < 0:
+        v += 1
+    else:
+        v += tl.load(y)
+    has = HAS
+    w = tl.load(y) if n > 2 and (v > 0 and has) else 0
+    tl.store(x, v + w)
+    tl.static_assert((v > 0 and 0) == 0)
+    tl.static_assert((v > 0 or 7) == 7)
+
+
+@pytest.mark.parametrize(("y", "expected"), [(None, 6), (np.array([7], np.int32), 26)])
+def test_constants_decide_after_what_is_computed(y, expected):
+    x = np.array([5], np.int32)
+    guarded[1,](x, y, 5, HAS=y is not None)
+    assert x[0] == expected

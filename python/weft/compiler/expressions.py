@@ -169,10 +169,11 @@ class Expressions(Visitor):
                 continue
             value = self.expression(operand)
             self.at(node)
-            other = self.known(value)
-            if other is not None and not isinstance(value, tensor):
-                value = bool(other[0])
-            result = (operators.logical_and if is_and else operators.logical_or)(result, value)
+            other = None if isinstance(value, tensor) and value.shape else self.known(value)
+            if other is None:
+                result = (operators.logical_and if is_and else operators.logical_or)(result, value)
+            elif other[0] != is_and:  # decides alone, so that what it guards is left out, as in Triton
+                return value
         return result
 
     def known(self, value: Any) -> tuple[bool] | None:
