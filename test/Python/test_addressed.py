@@ -135,12 +135,18 @@ def spans(starts, y, n, BLOCK: wl.constexpr):
     wl.store(y + at, wl.load(starts + at + 1, at < n, 0) - first, at < n)
 
 
-def test_the_memory_around_a_view():
+def test_the_memory_around_a_view(monkeypatch):
     """All but the last of the offsets of a sparse matrix are handed on, and each row reads where the next begins."""
     offsets, y = torch.tensor([0, 3, 3, 7, 12]), torch.zeros(6, dtype=torch.int64)
+    with pytest.raises(weft.runtime.Error, match="out-of-bounds"):
+        spans[(1,)](offsets[:-1], y[1:5], 4, BLOCK=8)
+    monkeypatch.setenv("WEFT_SIMULATOR_BOUNDS", "memory")
     spans[(1,)](offsets[:-1], y[1:5], 4, BLOCK=8)
     assert y.tolist() == [0, 3, 0, 4, 5, 0]
     with pytest.raises(weft.runtime.Error, match="out-of-bounds"):
         spans[(1,)](offsets[:-1], y, 5, BLOCK=8)
     spans[(1,)](offsets[1:3], offsets[:2], 2, BLOCK=8)  # views of one memory
     assert offsets.tolist() == [0, 4, 3, 7, 12]
+    monkeypatch.setenv("WEFT_SIMULATOR_BOUNDS", "somewhere")
+    with pytest.raises(ValueError, match="expected WEFT_SIMULATOR_BOUNDS to be 'tensors' or 'memory', but got"):
+        spans[(1,)](offsets[1:3], offsets[:2], 2, BLOCK=8)

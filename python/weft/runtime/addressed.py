@@ -5,8 +5,8 @@ an address with a type.
 On a GPU such an address is as good as an argument. The simulator knows the memory that it is told of: where a launch is
 given addresses, or integers of 64 bits, the host tensors that lie there are made known to it for the launch.
 
-So is the memory around a tensor that is a view of a part of it: kernels may go on from the part that they are given, as
-from all but the last of an array's offsets to the last.
+So, if ``WEFT_SIMULATOR_BOUNDS=memory`` asks for it, is the memory around a tensor that is a view of a part of it: some
+kernels go on from the part that they are given, as from all but the last of an array's offsets to the last.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import gc
+import os
 import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -39,7 +40,8 @@ class SimulatedModule:
         mapped = []
         try:
             held = [args[i] for i in self._tables] + [args[i] for i in self._pointers if isinstance(args[i], int)]
-            for begin, end in _apart([*_around(args), *_ranges(set(_addresses(held)))]):
+            around = _around(args) if _views_may_be_left() else []
+            for begin, end in _apart([*around, *_ranges(set(_addresses(held)))]):
                 mapped.append(self._device.map(begin, end - begin))
             self._module.launch(grid, block, args, *rest, **options)
         finally:
@@ -100,6 +102,14 @@ def _storage(tensor: Any) -> tuple[int, int] | None:
         return None
     begin = int(storage.data_ptr()) if size else 0
     return (begin, begin + size) if begin else None
+
+
+def _views_may_be_left() -> bool:
+    """Whether bounds are those of a tensor's memory, not the tensor's."""
+    given = os.environ.get("WEFT_SIMULATOR_BOUNDS") or "tensors"
+    if given not in ("tensors", "memory"):
+        raise ValueError(f"expected WEFT_SIMULATOR_BOUNDS to be 'tensors' or 'memory', but got '{given}'")
+    return given == "memory"
 
 
 def _around(args: Iterable[Any]) -> Iterable[tuple[int, int]]:
