@@ -378,3 +378,27 @@ def test_numbers_that_are_loaded_one_by_one_are_taken_apart_in_registers(rng, n)
     assert np.array_equal(y[: n // 2], x[: n // 2 * 2 : 2]) and np.array_equal(z[: n // 2], x[1 : n // 2 * 2 : 2])
     assert np.isnan(y[n // 2 :]).all() and np.isnan(z[n // 2 :]).all()
     assert report.counters["shared_wavefronts"] == report.counters["barriers"] == 0
+
+
+@weft.jit
+def two_of_heads(x, y, z, T: wl.constexpr, H: wl.constexpr, D: wl.constexpr):
+    t, h, d = wl.arange(0, T), wl.arange(0, H), wl.arange(0, D)
+    both = wl.load(x + t[:, None] * (2 * H * D) + wl.arange(0, 2 * H * D)[None, :])
+    a, b = wl.split(wl.permute(wl.reshape(both, (T, H, 2, D)), (1, 0, 3, 2)))
+    at = (h[:, None, None] * T + t[None, :, None]) * D + d[None, None, :]
+    wl.store(y + at, a)
+    wl.store(z + at, b)
+
+
+@pytest.mark.parametrize("dtype,name", [(np.float16, "fp16"), (np.float32, "fp32"), (np.uint8, "u8")])
+@pytest.mark.parametrize("T,H,D,warps", [(16, 4, 32, 4), (8, 2, 64, 1), (64, 1, 16, 8), (4, 4, 8, 4)])
+def test_halves_that_lanes_have_between_them_are_stored_whole(rng, dtype, name, T, H, D, warps):
+    """What is split lies in one lane, and a lane's half of it is stored by as few instructions as memory takes."""
+    x = (10 * rng.standard_normal((T, H, 2, D))).astype(dtype)
+    y, z = np.zeros((2, H, T, D), dtype)
+    signature = f"x:*{name}:16, y:*{name}:16, z:*{name}:16, T={T}, H={H}, D={D}"
+    report = launch(two_of_heads, signature, [x, y, z], warps=warps)
+    assert np.array_equal(y, x[:, :, 0].swapaxes(0, 1)) and np.array_equal(z, x[:, :, 1].swapaxes(0, 1))
+    if T * H * D >= 64 * 32:
+        assert report.counters["global_sectors_written"] == x.nbytes // 32
+        assert report.counters["warp_instructions"] <= 130 * max(1, x.nbytes // 8192) * warps

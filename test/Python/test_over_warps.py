@@ -91,6 +91,23 @@ def test_integers_of_whole_warps(kind, length, warps):
     np.testing.assert_array_equal(y, np.array(expected, kind))
 
 
+@pytest.mark.parametrize("kind", [np.int64, np.uint64])
+def test_wide_integers_whose_halves_decide_apart(kind):
+    """Of equal upper halves the lower ones decide, as unsigned numbers; sums carry from half to half."""
+    print("seed", SEED)
+    random = np.random.default_rng([SEED, 64])
+    for uppers in ([0], [2**32 - 1], [2**31 - 1, 2**31], [5, 6]):
+        lower = random.choice([0, 1, 2**16 - 1, 2**16, 2**31 - 1, 2**31, 2**32 - 1], 64).astype(np.uint64)
+        x = ((random.choice(uppers, 64).astype(np.uint64) << np.uint64(32)) | lower).view(kind)
+        y = np.zeros(6, kind)
+        reduce_integers[(1,)](x, y, 64, num_warps=1)
+        folds = (np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.maximum, np.minimum)
+        expected = [fold.reduce(x) for fold in folds] + [x.sum(dtype=kind)]
+        np.testing.assert_array_equal(y, np.array(expected, kind))
+    made = reduce_integers.compile(f"x:*{'i' if kind == np.int64 else 'u'}64, y:*i64, N=64", target="sm_80", num_warps=1)
+    assert made.ptx.count("redux.sync") == 2 + 2 + 2 + 2 + 2 + 3 and "shfl.sync" not in made.ptx
+
+
 @weft.jit
 def all_and_any(x, y, N: wl.constexpr):
     v = wl.load(x + wl.arange(0, N)) > 0

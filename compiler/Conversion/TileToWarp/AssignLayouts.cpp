@@ -230,6 +230,8 @@ Choice Planner::fixedChoice(Operation *op) {
       return {layout, operand.strength};
   if (!defaults)
     return {};
+  if (LayoutAttr given = plan.given.lookup(op))
+    return {given, Strength::Memory};
   if (auto split = dyn_cast<tile::SplitOp>(op))
     return {attr(joinedLayout(defaultLayout(cast<RankedTensorType>(split.getLhs().getType()).getShape(), warps))),
             Strength::Memory};

@@ -13,6 +13,7 @@
 // of most cost are tried first. Before them, tiles of which warps have rows are tried with warps side by side, and the
 // other way round: of 8 rows of 2,048 columns a lane computes 4 columns' indices and 8 rows' then, and not 32 and 1.
 //
+// What is split into halves is tried with pairs that lanes have between them exchanged, and as the halves are stored.
 // Then come moves that undo no conversion: all loads of one shape to the layout of one access, vectors back to how they
 // lie in memory from how they are wanted, stores to where they leave no gaps in sectors. What each plan costs decides.
 #include "compiler/Conversion/TileToWarp/SearchLayouts.h"
@@ -242,6 +243,47 @@ SmallVector<Preferred> movesOfStores(func::FuncOp function, const LayoutPlan &pl
   return moves;
 }
 
+/// A layout in which registers hold the pairs along the last axis that lanes or warps have between them, which take the
+/// last register's elements instead: an exchange of half of what each holds. None where pairs lie so, or there is nothing
+/// to exchange.
+std::optional<LinearLayout> withPairsInRegisters(const LinearLayout &layout) {
+  ArrayRef<uint32_t> registers = layout.bases(InDim::Register);
+  if (registers.empty() || registers.back() == 0 || llvm::is_contained(registers, 1u))
+    return std::nullopt;
+  LinearLayout other(layout.shape());
+  other.append(InDim::Register, uint32_t(1));
+  for (uint32_t basis : registers.drop_back())
+    other.append(InDim::Register, basis);
+  for (InDim dim : {InDim::Lane, InDim::Warp, InDim::Block})
+    for (uint32_t basis : layout.bases(dim))
+      other.append(dim, basis == 1 ? registers.back() : basis);
+  return splitLayout(other) ? std::optional(other) : std::nullopt;
+}
+
+/// What is split, where lanes do not hold whole pairs: with pairs exchanged among them, and as the halves are stored.
+SmallVector<Preferred> movesOfSplits(func::FuncOp function, const LayoutPlan &plan, const AxisAnalysis &axes,
+                                     const TargetInfo &target, int warps) {
+  SmallVector<Preferred> exchanged, stored;
+  function.walk([&](tile::SplitOp split) {
+    LayoutAttr own = plan.own.lookup(split.getSource());
+    if (!own || plan.running.lookup(split) == own)
+      return;
+    if (std::optional<LinearLayout> pairs = withPairsInRegisters(own.getLayout()))
+      exchanged.emplace_back()[split] = plan.rules.attr(*pairs);
+    ArrayRef<int64_t> half = tensorOf(split.getLhs()).getShape();
+    function.walk([&](tile::StoreOp store) {
+      RankedTensorType type = tensorOf(store.getValue());
+      if (!type || type.getShape() != half)
+        return WalkResult::advance();
+      LinearLayout layout = coalescedLayout(accessOf(store, axes, target), warps, target);
+      stored.emplace_back()[split] = plan.rules.attr(joinedLayout(layout));
+      return WalkResult::interrupt();
+    });
+  });
+  llvm::append_range(exchanged, stored);
+  return exchanged;
+}
+
 /// The conversions of a plan, the dearest first.
 SmallVector<Conversion> conversionsOf(func::FuncOp function, const LayoutPlan &plan) {
   SmallVector<Conversion> found;
@@ -307,6 +349,7 @@ LayoutPlan searchLayouts(func::FuncOp function, LayoutPlan plan, Preferred given
       isBetter(move);
   };
   tryEach(movesOfWarps(function, plan, axes, target, mayMove));
+  tryEach(movesOfSplits(function, plan, axes, target, warps));
   int tries = 12; // plans of a kernel, each of which takes a walk or two
   for (bool better = true; better && tries > 0;) {
     better = false;

@@ -209,3 +209,30 @@ func.func @shift_rows(%x: !tile.ptr<f16> {tile.divisibility = 16 : i32}, %w: !ti
   tile.store %q, %sum : tensor<128x!tile.ptr<f32>>
   func.return
 }
+
+// -----
+
+// Of rows of 64 the two halves, which lanes have between them as they load: they exchange a half of what they hold, and
+// hold neighbours of either.
+
+// CHECK: #[[$PAIRS:.*]] = #warp.layout<[16, 32, 2], register = {{\[\[}}0, 0, 1], [0, 1, 0], [0, 2, 0], [0, 4, 0]], lane = {{\[\[}}0, 8, 0], [0, 16, 0], [8, 0, 0], [1, 0, 0], [2, 0, 0]]
+// CHECK-LABEL: func.func @halves
+// CHECK: warp.convert_layout {{.*}} -> tensor<16x32x2xf16, #[[$PAIRS]]>
+// CHECK-NEXT: tile.split
+// CHECK-NOT: warp.convert_layout
+// CHECK: tile.store
+func.func @halves(%x: !tile.ptr<f16> {tile.divisibility = 16 : i32}, %y: !tile.ptr<f16> {tile.divisibility = 16 : i32}) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 2, stages = 2>} {
+  %c = tile.make_range {start = 0 : i32, end = 1024 : i32} : tensor<1024xi32>
+  %xs = tile.splat %x : !tile.ptr<f16> -> tensor<1024x!tile.ptr<f16>>
+  %p = tile.addptr %xs, %c : tensor<1024x!tile.ptr<f16>>, tensor<1024xi32>
+  %v = tile.load %p : tensor<1024x!tile.ptr<f16>>
+  %r = tile.reshape %v : tensor<1024xf16> -> tensor<16x2x32xf16>
+  %t = tile.permute %r {order = array<i32: 0, 2, 1>} : tensor<16x2x32xf16> -> tensor<16x32x2xf16>
+  %a, %b = tile.split %t : tensor<16x32x2xf16> -> tensor<16x32xf16>, tensor<16x32xf16>
+  %d = tile.make_range {start = 0 : i32, end = 512 : i32} : tensor<512xi32>
+  %e = tile.reshape %d : tensor<512xi32> -> tensor<16x32xi32>
+  %ys = tile.splat %y : !tile.ptr<f16> -> tensor<16x32x!tile.ptr<f16>>
+  %q = tile.addptr %ys, %e : tensor<16x32x!tile.ptr<f16>>, tensor<16x32xi32>
+  tile.store %q, %a : tensor<16x32x!tile.ptr<f16>>
+  func.return
+}

@@ -154,6 +154,39 @@ module attributes {warp.target = "sm_80"} {
 
 // -----
 
+#whole = #warp.layout<[64], register = [[32]], lane = [[1], [2], [4], [8], [16]]>
+
+// Those of 64 bits are two instructions, the lower half's where the upper is the extreme; of a sum three, as the lower
+// half's parts carry.
+// CHECK-LABEL: llvm.func @wide_integers
+// CHECK: %[[UP:.*]] = nvvm.redux.sync max
+// CHECK: %[[SAME:.*]] = llvm.icmp "eq" %{{.*}}, %[[UP]] : i32
+// CHECK: %[[LOW:.*]] = llvm.select %[[SAME]]
+// CHECK: nvvm.redux.sync umax %[[LOW]]
+// CHECK-COUNT-3: nvvm.redux.sync add
+// CHECK-NOT: nvvm.redux
+// CHECK-NOT: nvvm.shfl
+// CHECK: llvm.return
+module attributes {warp.target = "sm_80"} {
+  func.func @wide_integers(%p: !tile.ptr<i64>) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 1, stages = 1>} {
+    %b = tile.splat %p : !tile.ptr<i64> -> tensor<64x!tile.ptr<i64>, #whole>
+    %x = tile.load %b : tensor<64x!tile.ptr<i64>, #whole>
+    %most = tile.reduce %x {axis = 0 : i32} : (tensor<64xi64, #whole>) -> i64 {
+    ^bb0(%s: i64, %t: i64):
+      %u = arith.maxsi %s, %t : i64
+      tile.yield %u : i64
+    }
+    %sum = tile.reduce %x {axis = 0 : i32} : (tensor<64xi64, #whole>) -> i64 {
+    ^bb0(%s: i64, %t: i64):
+      %u = arith.addi %s, %t : i64
+      tile.yield %u : i64
+    }
+    return
+  }
+}
+
+// -----
+
 #one = #warp.layout<[64], register = [[32], [0]], lane = [[1], [2], [4], [8], [16]], warp = [[0]]>
 
 // A maximum and where it is: two operands move together. Register 2 repeats register 0, and counts once.

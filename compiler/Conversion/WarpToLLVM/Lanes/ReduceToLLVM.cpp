@@ -98,12 +98,12 @@ private:
     return products;
   }
 
-  /// What one instruction brings together of a whole warp: integers of up to 32 bits, by one operation (PTX ISA,
-  /// redux.sync).
+  /// What an instruction brings together of a whole warp: integers, by one operation (PTX ISA, redux.sync). It takes 32
+  /// bits: of 64 it is two or three.
   std::optional<NVVM::ReduxKind> integerKind() {
     Block &body = op.getCombiner().front();
     auto type = dyn_cast<IntegerType>(body.getArgument(0).getType());
-    if (op.getSources().size() != 1 || !llvm::hasNItems(body, 2) || !type || type.getWidth() > 32)
+    if (op.getSources().size() != 1 || !llvm::hasNItems(body, 2) || !type)
       return std::nullopt;
     Operation &first = body.front();
     if (first.getNumOperands() != 2 || first.getOperand(0) == first.getOperand(1) ||
@@ -125,12 +125,45 @@ private:
 
   Value overWarp(NVVM::ReduxKind kind, Value total) {
     Type type = total.getType(), i32 = e.b.getI32Type();
+    if (type.isInteger(64))
+      return wideOverWarp(kind, total);
     bool isSigned = kind == NVVM::ReduxKind::MAX || kind == NVVM::ReduxKind::MIN;
     if (type != i32)
       total = isSigned ? LLVM::SExtOp::create(e.b, e.loc, i32, total).getResult()
                        : LLVM::ZExtOp::create(e.b, e.loc, i32, total).getResult();
     Value found = NVVM::ReduxOp::create(e.b, e.loc, i32, total, kind, e.i32(-1));
     return type == i32 ? found : LLVM::TruncOp::create(e.b, e.loc, type, found).getResult();
+  }
+
+  /// Of 64 bits: halves by themselves where bits are; of a sum the lower half in two parts, whose sums have room in 32
+  /// bits; of extremes the lower halves of those lanes whose upper half is the extreme of these.
+  Value wideOverWarp(NVVM::ReduxKind kind, Value total) {
+    using Kind = NVVM::ReduxKind;
+    Type i32 = e.b.getI32Type(), i64 = e.b.getI64Type();
+    auto redux = [&](Value part, Kind by) -> Value {
+      return NVVM::ReduxOp::create(e.b, e.loc, i32, part, by, e.i32(-1));
+    };
+    auto shifted = [&](Value part, int64_t by) -> Value {
+      return LLVM::ShlOp::create(e.b, e.loc, LLVM::ZExtOp::create(e.b, e.loc, i64, part), e.i64(by));
+    };
+    Value lower = LLVM::TruncOp::create(e.b, e.loc, i32, total);
+    Value upper = LLVM::TruncOp::create(e.b, e.loc, i32, LLVM::LShrOp::create(e.b, e.loc, total, e.i64(32)));
+    Value above = redux(upper, kind), below;
+    if (kind == Kind::ADD) {
+      Value first = redux(LLVM::AndOp::create(e.b, e.loc, lower, e.i32(0xffff)), kind);
+      Value second = redux(LLVM::LShrOp::create(e.b, e.loc, lower, e.i32(16)), kind);
+      below = LLVM::AddOp::create(e.b, e.loc, shifted(second, 16), LLVM::ZExtOp::create(e.b, e.loc, i64, first));
+      return LLVM::AddOp::create(e.b, e.loc, shifted(above, 32), below);
+    }
+    if (kind == Kind::AND || kind == Kind::OR || kind == Kind::XOR) {
+      below = redux(lower, kind);
+    } else {
+      const bool greatest = kind == Kind::MAX || kind == Kind::UMAX;
+      Value isExtreme = LLVM::ICmpOp::create(e.b, e.loc, LLVM::ICmpPredicate::eq, upper, above);
+      Value candidate = LLVM::SelectOp::create(e.b, e.loc, isExtreme, lower, e.i32(greatest ? 0 : -1));
+      below = redux(candidate, greatest ? Kind::UMAX : Kind::UMIN);
+    }
+    return LLVM::OrOp::create(e.b, e.loc, shifted(above, 32), LLVM::ZExtOp::create(e.b, e.loc, i64, below));
   }
 
   /// Brings together a total of lanes whose numbers differ in the given bits.
