@@ -402,3 +402,37 @@ def test_halves_that_lanes_have_between_them_are_stored_whole(rng, dtype, name, 
     if T * H * D >= 64 * 32:
         assert report.counters["global_sectors_written"] == x.nbytes // 32
         assert report.counters["warp_instructions"] <= 130 * max(1, x.nbytes // 8192) * warps
+
+
+@weft.jit
+def recurrence(q, k, v, g, out, h0, T, K: wl.constexpr, V: wl.constexpr, STARTS: wl.constexpr):
+    i, j = wl.arange(0, K), wl.arange(0, V)
+    state = wl.zeros((V, K), wl.float32)
+    if STARTS:
+        state = wl.load(h0 + j[:, None] * K + i[None, :])
+    for t in range(T):
+        decay = wl.exp(wl.load(g + t * K + i))
+        state = state * decay[None, :] + wl.load(k + t * K + i)[None, :] * wl.load(v + t * V + j)[:, None]
+        wl.store(out + t * V + j, wl.sum(state * wl.load(q + t * K + i)[None, :], 1))
+
+
+@pytest.mark.parametrize("starts", [False, True])
+@pytest.mark.parametrize("K,V,warps", [(32, 32, 1), (16, 64, 2), (64, 32, 4), (32, 8, 1)])
+def test_a_state_that_vectors_move_is_summed_in_registers(rng, K, V, warps, starts):
+    """Lanes lie beside the axis of the sum, as far as rows go."""
+    T = 6
+    q, k, v = (rng.standard_normal((T, n), dtype=np.float32) for n in (K, K, V))
+    g, h0 = -rng.random((T, K), dtype=np.float32), rng.standard_normal((V, K), dtype=np.float32)
+    out = np.zeros((T, V), np.float32)
+    pointers = ", ".join(f"{name}:*fp32:16" for name in ("q", "k", "v", "g", "out", "h0"))
+    signature = f"{pointers}, T:i32, {K=}, {V=}, STARTS={starts}"
+    report = launch(recurrence, signature, [q, k, v, g, out, h0, T], warps=warps)
+    state, expected = h0.astype(np.float64) * starts, []
+    for t in range(T):
+        state = state * np.exp(g[t].astype(np.float64)) + np.outer(v[t].astype(np.float64), k[t])
+        expected.append(state @ q[t])
+    assert close(out, expected, 1e-5)
+    if (K, V, warps, starts) == (32, 32, 1, False):
+        made = recurrence.compile(signature=signature, target="sm_80", num_warps=1)
+        assert made.ptx.count("shfl.sync") <= 32  # the decays, each of which one lane computes
+        assert report.counters["shared_wavefronts"] == 0

@@ -243,6 +243,65 @@ SmallVector<Preferred> movesOfStores(func::FuncOp function, const LayoutPlan &pl
   return moves;
 }
 
+/// A layout whose lanes lie along other axes than `axis` as far as registers do, which take what lanes had along it: what
+/// is reduced along it is then brought together in registers. None where there is nothing to exchange.
+std::optional<LinearLayout> withLanesBeside(unsigned axis, const LinearLayout &layout) {
+  auto isAlong = [&](uint32_t basis) { return layout.delinearize(basis)[axis] != 0; };
+  SmallVector<uint32_t> registers, lanes(layout.bases(InDim::Lane)), beside;
+  for (uint32_t basis : layout.bases(InDim::Register))
+    (isAlong(basis) || basis == 0 ? registers : beside).push_back(basis);
+  ArrayRef<uint32_t> left = beside;
+  SmallVector<uint32_t> taken;
+  for (uint32_t &lane : lanes)
+    if (lane && isAlong(lane) && !left.empty()) {
+      taken.push_back(std::exchange(lane, left.front()));
+      left = left.drop_front();
+    }
+  if (taken.empty())
+    return std::nullopt;
+  // Neighbours in neighbouring lanes; those that repeat others behind them.
+  llvm::sort(lanes, [](uint32_t a, uint32_t b) { return a - 1 < b - 1; });
+  LinearLayout other(layout.shape());
+  auto append = [&](InDim dim, ArrayRef<uint32_t> bases) {
+    for (uint32_t basis : bases)
+      other.append(dim, basis);
+  };
+  append(InDim::Register, taken);
+  append(InDim::Register, registers);
+  append(InDim::Register, left);
+  append(InDim::Lane, lanes);
+  append(InDim::Warp, layout.bases(InDim::Warp));
+  append(InDim::Block, layout.bases(InDim::Block));
+  return other;
+}
+
+/// What is reduced in each layout, and what loads have it, with lanes beside the axis: a state that each step of a loop
+/// multiplies by vectors and sums is not loaded, so that nothing says how it lies but this.
+SmallVector<Preferred> movesOfReductions(func::FuncOp function, const LayoutPlan &plan, MayMove mayMove) {
+  llvm::MapVector<LayoutAttr, Preferred> found;
+  function.walk([&](tile::ReduceOp reduce) {
+    LayoutAttr own = plan.running.lookup(reduce);
+    if (!own || own.getLayout().rank() < 2 || !reduce->getParentOfType<LoopLikeOpInterface>())
+      return;
+    auto [entry, isNew] = found.try_emplace(own);
+    std::optional<LinearLayout> other = withLanesBeside(reduce.getAxis(), own.getLayout());
+    if (isNew && other)
+      entry->second[reduce] = plan.rules.attr(*other);
+    else if (!entry->second.empty())
+      entry->second[reduce] = LayoutAttr(entry->second.begin()->second);
+  });
+  function.walk([&](tile::LoadOp load) {
+    auto entry = found.find(tensorOf(load.getResult()) ? plan.own.lookup(load.getResult()) : LayoutAttr());
+    if (entry != found.end() && !entry->second.empty() && mayMove(load, plan))
+      entry->second[load] = LayoutAttr(entry->second.begin()->second);
+  });
+  SmallVector<Preferred> moves;
+  for (auto &[own, move] : found)
+    if (!move.empty())
+      moves.push_back(std::move(move));
+  return moves;
+}
+
 /// A layout in which registers hold the pairs along the last axis that lanes or warps have between them, which take the
 /// last register's elements instead: an exchange of half of what each holds. None where pairs lie so, or there is nothing
 /// to exchange.
@@ -349,6 +408,7 @@ LayoutPlan searchLayouts(func::FuncOp function, LayoutPlan plan, Preferred given
       isBetter(move);
   };
   tryEach(movesOfWarps(function, plan, axes, target, mayMove));
+  tryEach(movesOfReductions(function, plan, mayMove));
   tryEach(movesOfSplits(function, plan, axes, target, warps));
   int tries = 12; // plans of a kernel, each of which takes a walk or two
   for (bool better = true; better && tries > 0;) {

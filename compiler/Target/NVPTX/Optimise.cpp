@@ -4,6 +4,7 @@
 // of the flow. The back end itself splits constant offsets from addresses and strength-reduces them.
 
 #include "compiler/Target/NVPTX/Optimise.h"
+#include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/Analysis/CGSCCPassManager.h"
@@ -39,20 +40,38 @@ static bool hasProducts(const llvm::Loop &loop) {
   return false;
 }
 
+/// Whether an address that a loop counts up from lies at a fixed distance from another one's: the two are one register then.
+static bool hasNeighbour(llvm::ArrayRef<llvm::Value *> starts, llvm::Value *start, llvm::ScalarEvolution &evolution) {
+  const llvm::SCEV *own = evolution.getSCEV(start);
+  return llvm::any_of(starts, [&](llvm::Value *other) {
+    return other != start && llvm::isa<llvm::SCEVConstant>(evolution.getMinusSCEV(own, evolution.getSCEV(other)));
+  });
+}
+
 /// Keeps the addresses whole that a loop counts up from. The back end's LoopStrengthReduce takes them apart otherwise and adds
 /// what they share in each iteration, which saves registers before the loop alone. Where there are many, or products, their
-/// registers count for more.
-static void keepAddressesWhole(llvm::LoopInfo &loops) {
+/// registers count for more, and addresses at fixed distances are one.
+static void keepAddressesWhole(llvm::LoopInfo &loops, llvm::ScalarEvolution &evolution) {
   constexpr int few = 8;
   for (llvm::Loop *loop : loops.getLoopsInPreorder()) {
     llvm::BasicBlock *entering = loop->getLoopPredecessor();
-    auto addresses = llvm::make_filter_range(loop->getHeader()->phis(),
-                                             [](llvm::PHINode &phi) { return phi.getType()->isPointerTy(); });
-    if (!entering || std::distance(addresses.begin(), addresses.end()) > few || hasProducts(*loop))
+    if (!entering)
       continue;
-    for (llvm::PHINode &phi : addresses) {
-      llvm::Value *start = phi.getIncomingValueForBlock(entering);
-      phi.setIncomingValueForBlock(entering, new llvm::FreezeInst(start, "", entering->getTerminator()->getIterator()));
+    llvm::SmallVector<llvm::PHINode *> addresses;
+    llvm::SmallVector<llvm::Value *> starts;
+    for (llvm::PHINode &phi : loop->getHeader()->phis())
+      if (phi.getType()->isPointerTy()) {
+        addresses.push_back(&phi);
+        starts.push_back(phi.getIncomingValueForBlock(entering));
+      }
+    const bool all = addresses.size() <= few && !hasProducts(*loop);
+    llvm::BitVector apart(starts.size(), all);
+    for (auto [i, start] : llvm::enumerate(starts))
+      if (!all && !hasNeighbour(starts, start, evolution))
+        apart.set(i);
+    for (unsigned i : apart.set_bits()) {
+      auto *whole = new llvm::FreezeInst(starts[i], "", entering->getTerminator()->getIterator());
+      addresses[i]->setIncomingValueForBlock(entering, whole);
     }
   }
 }
@@ -197,8 +216,9 @@ void optimise(llvm::Module &module, llvm::TargetMachine &machine) {
     if (function.isDeclaration())
       continue;
     auto &found = functions.getResult<llvm::LoopAnalysis>(function);
-    addOneIndexToRows(found, functions.getResult<llvm::ScalarEvolutionAnalysis>(function));
-    keepAddressesWhole(found);
+    auto &evolution = functions.getResult<llvm::ScalarEvolutionAnalysis>(function);
+    addOneIndexToRows(found, evolution);
+    keepAddressesWhole(found, evolution);
     keepMasksBeforeLoops(found);
   }
 }

@@ -236,3 +236,50 @@ func.func @halves(%x: !tile.ptr<f16> {tile.divisibility = 16 : i32}, %y: !tile.p
   tile.store %q, %a : tensor<16x32x!tile.ptr<f16>>
   func.return
 }
+
+// -----
+
+// A state that a loop multiplies by vectors and sums along its rows: a lane has a row, so that no lane asks another for
+// its part of a sum, and each loads the vectors whole.
+
+// CHECK: #[[$STATE:.*]] = #warp.layout<[32, 16], register = {{\[\[}}0, 1], [0, 2], [0, 4], [0, 8]], lane = {{\[\[}}1, 0], [2, 0], [4, 0], [8, 0], [16, 0]]>
+// CHECK-LABEL: func.func @recurrence
+// CHECK: scf.for {{.*}} -> (tensor<32x16xf32, #[[$STATE]]>)
+// CHECK-NOT: warp.convert_layout
+// CHECK: tile.reduce {{.*}} : (tensor<32x16xf32, #[[$STATE]]>)
+// CHECK-NOT: warp.convert_layout
+// CHECK: return
+func.func @recurrence(%x: !tile.ptr<f32> {tile.divisibility = 16 : i32}, %y: !tile.ptr<f32> {tile.divisibility = 16 : i32}, %n: i32) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 1, stages = 2>} {
+  %zero = arith.constant 0 : i32
+  %one = arith.constant 1 : i32
+  %size = arith.constant 16 : i32
+  %rows = arith.constant 32 : i32
+  %none = arith.constant dense<0.0> : tensor<32x16xf32>
+  %c = tile.make_range {start = 0 : i32, end = 16 : i32} : tensor<16xi32>
+  %r = tile.make_range {start = 0 : i32, end = 32 : i32} : tensor<32xi32>
+  %state = scf.for %i = %zero to %n step %one iter_args(%s = %none) -> tensor<32x16xf32> : i32 {
+    %at = arith.muli %i, %size : i32
+    %xb = tile.addptr %x, %at : !tile.ptr<f32>, i32
+    %xs = tile.splat %xb : !tile.ptr<f32> -> tensor<16x!tile.ptr<f32>>
+    %xp = tile.addptr %xs, %c : tensor<16x!tile.ptr<f32>>, tensor<16xi32>
+    %v = tile.load %xp : tensor<16x!tile.ptr<f32>>
+    %line = tile.expand_dims %v {axis = 0 : i32} : tensor<16xf32> -> tensor<1x16xf32>
+    %lines = tile.broadcast %line : tensor<1x16xf32> -> tensor<32x16xf32>
+    %e = math.exp2 %lines : tensor<32x16xf32>
+    %d = arith.mulf %s, %e : tensor<32x16xf32>
+    %t = arith.addf %d, %lines : tensor<32x16xf32>
+    %m = arith.mulf %t, %lines : tensor<32x16xf32>
+    %sum = tile.reduce %m {axis = 1 : i32} : (tensor<32x16xf32>) -> tensor<32xf32> {
+    ^bb0(%a: f32, %b: f32):
+      %u = arith.addf %a, %b : f32
+      tile.yield %u : f32
+    }
+    %to = arith.muli %i, %rows : i32
+    %yb = tile.addptr %y, %to : !tile.ptr<f32>, i32
+    %ys = tile.splat %yb : !tile.ptr<f32> -> tensor<32x!tile.ptr<f32>>
+    %yp = tile.addptr %ys, %r : tensor<32x!tile.ptr<f32>>, tensor<32xi32>
+    tile.store %yp, %sum : tensor<32x!tile.ptr<f32>>
+    scf.yield %t : tensor<32x16xf32>
+  }
+  func.return
+}

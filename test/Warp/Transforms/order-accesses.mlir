@@ -314,6 +314,59 @@ func.func @masked_columns(%x: !f32, %w: i32, %n: i32, %v: tensor<4x32xf32, #rows
   return
 }
 
+// A row that a loop moves by its width, of columns below that.
+// CHECK-LABEL: func.func @moved_rows
+// CHECK-NOT: warp.barrier
+// CHECK: return
+func.func @moved_rows(%x: !f32, %w: i32, %n: i32, %v: tensor<128xf32, #own>) {
+  %zero = arith.constant 0 : i32
+  %one = arith.constant 1 : i32
+  %size = arith.constant 128 : i32
+  %id = tile.program_id x : i32
+  %first = arith.muli %id, %size : i32
+  %firsts = tile.splat %first : i32 -> tensor<128xi32, #own>
+  %c = tile.make_range {start = 0 : i32, end = 128 : i32} : tensor<128xi32, #own>
+  %at = arith.addi %firsts, %c : tensor<128xi32, #own>
+  %ends = tile.splat %w : i32 -> tensor<128xi32, #own>
+  %inside = arith.cmpi slt, %at, %ends : tensor<128xi32, #own>
+  %ws = tile.splat %w : i32 -> tensor<128xi32, #own>
+  %b = tile.splat %x : !f32 -> tensor<128x!f32, #own>
+  %start = tile.addptr %b, %at : tensor<128x!f32, #own>, tensor<128xi32, #own>
+  %last = scf.for %i = %zero to %n step %one iter_args(%p = %start) -> tensor<128x!f32, #own> : i32 {
+    tile.store %p, %v, %inside : tensor<128x!f32, #own>
+    %next = tile.addptr %p, %ws : tensor<128x!f32, #own>, tensor<128xi32, #own>
+    scf.yield %next : tensor<128x!f32, #own>
+  }
+  return
+}
+
+// Moved by something else than what columns are below, it may meet the next.
+// CHECK-LABEL: func.func @moved_otherwise
+// CHECK: warp.barrier
+// CHECK-NEXT: tile.store
+// CHECK: return
+func.func @moved_otherwise(%x: !f32, %w: i32, %n: i32, %v: tensor<128xf32, #own>) {
+  %zero = arith.constant 0 : i32
+  %one = arith.constant 1 : i32
+  %size = arith.constant 128 : i32
+  %id = tile.program_id x : i32
+  %first = arith.muli %id, %size : i32
+  %firsts = tile.splat %first : i32 -> tensor<128xi32, #own>
+  %c = tile.make_range {start = 0 : i32, end = 128 : i32} : tensor<128xi32, #own>
+  %at = arith.addi %firsts, %c : tensor<128xi32, #own>
+  %ends = tile.splat %n : i32 -> tensor<128xi32, #own>
+  %inside = arith.cmpi slt, %at, %ends : tensor<128xi32, #own>
+  %ws = tile.splat %w : i32 -> tensor<128xi32, #own>
+  %b = tile.splat %x : !f32 -> tensor<128x!f32, #own>
+  %start = tile.addptr %b, %at : tensor<128x!f32, #own>, tensor<128xi32, #own>
+  %last = scf.for %i = %zero to %n step %one iter_args(%p = %start) -> tensor<128x!f32, #own> : i32 {
+    tile.store %p, %v, %inside : tensor<128x!f32, #own>
+    %next = tile.addptr %p, %ws : tensor<128x!f32, #own>, tensor<128xi32, #own>
+    scf.yield %next : tensor<128x!f32, #own>
+  }
+  return
+}
+
 // Kept below something else they may be.
 // CHECK-LABEL: func.func @other_bound
 // CHECK: scf.for

@@ -165,19 +165,32 @@ Found Walker::productOf(Value left, Value right) {
   return std::nullopt;
 }
 
-/// A pointer or index that a loop moves by a constant in every iteration.
+/// What counts up by `step` in every iteration of a loop: by a constant, or by a scalar from outside of loops.
+static Found countedBy(const AffineAddress &step, scf::ForOp loop) {
+  AffineAddress counted;
+  if (isConstant(step)) {
+    counted.iterations[loop.getInductionVar()] = step.constant;
+    return counted;
+  }
+  if (!step.isFixed() || !step.strided.empty() || step.constant != 0 || step.symbols.size() != 1)
+    return std::nullopt;
+  auto [stride, coefficient] = *step.symbols.begin();
+  if (!isOutsideOfLoops(stride) || !stride.getType().isSignlessInteger())
+    return std::nullopt;
+  counted.strided[stride].iterations[loop.getInductionVar()] = coefficient;
+  return counted;
+}
+
+/// A pointer or index that a loop moves by the same in every iteration.
 Found Walker::ofCarried(scf::ForOp loop, BlockArgument argument) {
   if (open.contains(argument))
     return symbol(argument);
   open.insert(argument);
   Found moved = sumOf(of(loop.getTiedLoopYieldedValue(argument)->get()), symbol(argument), -1);
   open.erase(argument);
-  if (!moved || !isConstant(*moved))
+  if (!moved)
     return std::nullopt;
-  Found start = of(loop.getTiedLoopInit(argument)->get());
-  if (start)
-    start->iterations[loop.getInductionVar()] += moved->constant;
-  return start ? checked(std::move(*start)) : std::nullopt;
+  return sumOf(of(loop.getTiedLoopInit(argument)->get()), countedBy(*moved, loop), 1);
 }
 
 Found Walker::ofOp(Operation *op) {
