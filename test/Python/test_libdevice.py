@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import weft
 import weft.language as wl
+import weft.simulator
 from weft.language.extra import libdevice
 
 SEED = int(np.random.default_rng().integers(1 << 30))
@@ -216,6 +217,52 @@ def test_angles_of_many_turns():
         unary[1,](x, y, F=function, N=N)
         exact = reference(x.astype(np.float64))
         assert (np.abs(y - exact) / np.spacing(np.abs(exact).astype(np.float32))).max() <= 2.51
+
+
+@weft.jit
+def sine(value):
+    return wl.sin(value)
+
+
+@weft.jit
+def angles(x, y, N: wl.constexpr, TOGETHER: wl.constexpr):
+    if TOGETHER:
+        at = wl.arange(0, N)
+        v = wl.load(x + at)
+        wl.store(y + at, wl.sin(v))
+        wl.store(y + N + at, wl.cos(v))
+        wl.store(y + 2 * N + at, wl.map_elementwise(sine, v))
+    else:
+        for i in range(N):
+            wl.store(y + i, wl.sin(wl.load(x + i)))
+            wl.store(y + N + i, wl.cos(wl.load(x + i)))
+            wl.store(y + 2 * N + i, sine(wl.load(x + i)))
+
+
+@pytest.mark.parametrize(("together", "n"), [(True, 256), (True, 72), (False, 40)])
+def test_wide_angles_near_and_far(together, n):
+    """Of float64: those of one warp whose digits of 2/\N{GREEK SMALL LETTER PI} are few and those that need all."""
+    far = rng.choice([-1, 1], n) * np.exp2(rng.uniform(49, 1023, n))
+    x = np.where(rng.random(n) < 0.5, rng.uniform(-100, 100, n), far)
+    x[:6] = [2.0**50, np.nextafter(2.0**50, 0), -(2.0**50), np.inf, np.nan, -0.0]
+    y = np.full(3 * n, 7.0)
+    angles[1,](x, y, N=n, TOGETHER=together)
+    finite = np.isfinite(x)
+    for part, function in zip(y.reshape(3, n), (math.sin, math.cos, math.sin), strict=True):
+        exact = np.array([function(value) for value in x[finite]])
+        assert (np.abs(part[finite] - exact) / np.spacing(np.abs(exact))).max() <= 2
+        assert np.isnan(part[~finite]).all()
+    assert np.signbit(y[5]) and y[5] == 0
+
+
+def test_near_angles_do_not_pay_for_far_ones():
+    """The digits of 2/\N{GREEK SMALL LETTER PI} are looked for behind a branch."""
+    compiled = angles.compile("x:*fp64, y:*fp64, N=32, TOGETHER=True", target="sm_80", num_warps=1)
+    x, y = rng.uniform(-9, 9, 32), np.zeros(96)
+    report = weft.simulator.launch(compiled.ptx, compiled.name, 1, 32, [x, y], shared=compiled.shared_bytes)
+    y = y[:32]
+    np.testing.assert_allclose(y, np.sin(x), rtol=1e-15)
+    assert report.counters["warp_instructions"] <= 320
 
 
 def test_angles_of_special_points():

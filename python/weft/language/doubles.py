@@ -289,6 +289,30 @@ def _far_quarters(x: tensor) -> tuple[Pair, tensor]:
     return pair_product((past[0] * 2.0**-62, past[1] * 2.0**-62), pair(known.HALF_PI)), quarter
 
 
+def _far_or_near(size: tensor, near: Pair, quarter: tensor) -> tuple[Pair, tensor]:
+    """What ``_far_quarters`` says of those of a block from 2^50, by a branch, as hardly any are; what is given of others."""
+    if not size.shape:  # the function of a reduction, say, has no branches
+        far, its = _far_quarters(size)
+        beyond = size >= 2.0**50
+        high, low = (where(beyond, f, n) for f, n in zip(far, near, strict=True))
+        return (high, low), where(beyond, its, quarter)
+    builder, values = current(), (size, *near, quarter)
+    kinds = [value.dtype for value in values]
+    with builder.region(kinds) as region:
+        arguments = [tensor(region.argument(i), kind) for i, kind in enumerate(kinds)]
+        with builder.region([]) as then:
+            far, its = _far_quarters(arguments[0])
+            builder.op("scf.yield", [far[0].handle, far[1].handle, its.handle])
+        with builder.region([]) as otherwise:
+            builder.op("scf.yield", [each.handle for each in arguments[1:]])
+        chosen = builder.op("scf.if", [(arguments[0] >= 2.0**50).handle], kinds[1:], {}, [then, otherwise])
+        builder.op("tile.yield", list(chosen))
+    types = [value.type for value in values[1:]]
+    made = builder.op("tile.map", [value.handle for value in values], types, {"pack": builder.i32(1)}, [region])
+    high, low, quarter = (tensor(handle, kind) for handle, kind in zip(made, types, strict=True))
+    return (high, low), quarter
+
+
 def quarters(x: tensor) -> tuple[Pair, tensor]:
     """What x is past the nearest multiple of π/2, and the multiple modulo 4 as an int64."""
     size = abs(x)
@@ -298,11 +322,8 @@ def quarters(x: tensor) -> tuple[Pair, tensor]:
     high, low = exact_sum(size - first, -first_rest)
     high, rest = exact_sum(high, -second)
     near = ordered_sum(high, low + rest - second_rest - k * known.HALF_PI[2])
-    far, quarter = _far_quarters(size)
-    beyond = size >= 2.0**50
-    quarter = where(beyond, quarter, convert(k, int64))
+    (high, low), quarter = _far_or_near(size, near, convert(k, int64))
     negative = x < 0.0
-    high, low = (where(beyond, f, n) for f, n in zip(far, near, strict=True))
     return (where(negative, -high, high), where(negative, -low, low)), where(negative, -quarter, quarter)
 
 
