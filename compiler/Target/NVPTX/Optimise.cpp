@@ -1,9 +1,10 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
-// The passes a kernel needs. Loops arrive rotated, unrolled as the schedule wants and with their invariants outside;
+// The passes a kernel needs. Counted loops arrive rotated, unrolled as the schedule wants and with their invariants outside;
 // memory is not promoted, as nothing is on a stack. What is left: folding, common subexpressions, dead code, the shape
 // of the flow. The back end itself splits constant offsets from addresses and strength-reduces them.
 
 #include "compiler/Target/NVPTX/Optimise.h"
+#include "compiler/Target/NVPTX/ShareAddresses.h"
 #include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
@@ -23,6 +24,7 @@
 #include "llvm/Transforms/Scalar/EarlyCSE.h"
 #include "llvm/Transforms/Scalar/LICM.h"
 #include "llvm/Transforms/Scalar/LoopPassManager.h"
+#include "llvm/Transforms/Scalar/LoopRotation.h"
 #include "llvm/Transforms/Scalar/SimplifyCFG.h"
 
 namespace weft {
@@ -50,9 +52,9 @@ static bool hasNeighbour(llvm::ArrayRef<llvm::Value *> starts, llvm::Value *star
 
 /// Keeps the addresses whole that a loop counts up from. The back end's LoopStrengthReduce takes them apart otherwise and adds
 /// what they share in each iteration, which saves registers before the loop alone. Where there are many, or products, their
-/// registers count for more, and addresses at fixed distances are one.
+/// registers count for more: then only what is added to many, which do not lie at fixed distances, is added before.
 static void keepAddressesWhole(llvm::LoopInfo &loops, llvm::ScalarEvolution &evolution) {
-  constexpr int few = 8;
+  constexpr size_t few = 8;
   for (llvm::Loop *loop : loops.getLoopsInPreorder()) {
     llvm::BasicBlock *entering = loop->getLoopPredecessor();
     if (!entering)
@@ -69,6 +71,8 @@ static void keepAddressesWhole(llvm::LoopInfo &loops, llvm::ScalarEvolution &evo
     for (auto [i, start] : llvm::enumerate(starts))
       if (!all && !hasNeighbour(starts, start, evolution))
         apart.set(i);
+    if (!all && apart.count() < few)
+      continue;
     for (unsigned i : apart.set_bits()) {
       auto *whole = new llvm::FreezeInst(starts[i], "", entering->getTerminator()->getIterator());
       addresses[i]->setIncomingValueForBlock(entering, whole);
@@ -205,7 +209,11 @@ void optimise(llvm::Module &module, llvm::TargetMachine &machine) {
   passes.addPass(llvm::InstCombinePass());
   // Counts of bits and the like that are written as shifts and masks are instructions.
   passes.addPass(llvm::AggressiveInstCombinePass());
-  passes.addPass(llvm::createFunctionToLoopPassAdaptor(llvm::LICMPass(llvm::LICMOptions()), /*UseMemorySSA=*/true));
+  // A `while` tests at its end, too: one branch an iteration.
+  llvm::LoopPassManager ofLoops;
+  ofLoops.addPass(llvm::LoopRotatePass());
+  ofLoops.addPass(llvm::LICMPass(llvm::LICMOptions()));
+  passes.addPass(llvm::createFunctionToLoopPassAdaptor(std::move(ofLoops), /*UseMemorySSA=*/true));
   passes.addPass(llvm::EarlyCSEPass(/*UseMemorySSA=*/true));
   passes.addPass(llvm::SimplifyCFGPass());
   passes.addPass(llvm::ADCEPass());
@@ -218,6 +226,7 @@ void optimise(llvm::Module &module, llvm::TargetMachine &machine) {
     auto &found = functions.getResult<llvm::LoopAnalysis>(function);
     auto &evolution = functions.getResult<llvm::ScalarEvolutionAnalysis>(function);
     addOneIndexToRows(found, evolution);
+    shareAddresses(function);
     keepAddressesWhole(found, evolution);
     keepMasksBeforeLoops(found);
   }
