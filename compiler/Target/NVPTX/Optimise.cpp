@@ -50,11 +50,23 @@ static bool hasNeighbour(llvm::ArrayRef<llvm::Value *> starts, llvm::Value *star
   });
 }
 
+/// How many registers the values take that a loop carries.
+static unsigned registersCarried(llvm::Loop &loop) {
+  constexpr unsigned ofRegister = 32, ofAddress = 64;
+  unsigned total = 0;
+  for (llvm::PHINode &phi : loop.getHeader()->phis()) {
+    unsigned bits = phi.getType()->isPointerTy() ? ofAddress : phi.getType()->getPrimitiveSizeInBits().getFixedValue();
+    total += llvm::divideCeil(bits, ofRegister);
+  }
+  return total;
+}
+
 /// Keeps the addresses whole that a loop counts up from. The back end's LoopStrengthReduce takes them apart otherwise and adds
 /// what they share in each iteration, which saves registers before the loop alone. Where there are many, or products, their
-/// registers count for more: then only what is added to many, which do not lie at fixed distances, is added before.
+/// registers count for more: then only where there is room for them are many whole that do not lie at fixed distances.
 static void keepAddressesWhole(llvm::LoopInfo &loops, llvm::ScalarEvolution &evolution) {
-  constexpr size_t few = 8;
+  constexpr size_t few = 8, many = 24;
+  constexpr unsigned room = 160; // registers
   for (llvm::Loop *loop : loops.getLoopsInPreorder()) {
     llvm::BasicBlock *entering = loop->getLoopPredecessor();
     if (!entering)
@@ -71,7 +83,7 @@ static void keepAddressesWhole(llvm::LoopInfo &loops, llvm::ScalarEvolution &evo
     for (auto [i, start] : llvm::enumerate(starts))
       if (!all && !hasNeighbour(starts, start, evolution))
         apart.set(i);
-    if (!all && apart.count() < few)
+    if (!all && (apart.count() < many || registersCarried(*loop) > room))
       continue;
     for (unsigned i : apart.set_bits()) {
       auto *whole = new llvm::FreezeInst(starts[i], "", entering->getTerminator()->getIterator());

@@ -35,11 +35,19 @@ GetElementPtrInst *ownSum(GetElementPtrInst &address) {
   return isOwn && indexOf(*sum) != indexOf(address) ? sum : nullptr;
 }
 
+/// Whether an address serves its block alone: those that loops count up from, or add to, have a shape that is chosen for them.
+bool servesItsBlock(const GetElementPtrInst &address) {
+  return all_of(address.users(), [&](const User *user) {
+    return !isa<PHINode, GetElementPtrInst>(user) && cast<Instruction>(user)->getParent() == address.getParent();
+  });
+}
+
 void shareIn(BasicBlock &block) {
   using Shared = std::tuple<Value *, Value *, Type *>; // a pointer, and an index of elements
   MapVector<Shared, SmallVector<GetElementPtrInst *>> found;
   for (Instruction &instruction : block)
-    if (auto *address = dyn_cast<GetElementPtrInst>(&instruction); address && indexOf(*address))
+    if (auto *address = dyn_cast<GetElementPtrInst>(&instruction);
+        address && indexOf(*address) && servesItsBlock(*address))
       if (GetElementPtrInst *sum = ownSum(*address))
         found[{sum->getPointerOperand(), indexOf(*address), address->getSourceElementType()}].push_back(address);
   for (auto &[shared, addresses] : found) {

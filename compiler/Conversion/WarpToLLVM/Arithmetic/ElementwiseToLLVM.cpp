@@ -48,6 +48,34 @@ Value productOfParts(Value x, const APInt &factor, Emitter &e) {
   return WithNumber::plus(LLVM::MulOp::create(e.b, e.loc, parts.base, by), parts.number * factor, e);
 }
 
+/// Products of sums of what the threads differ in and of numbers by what is no number, a stride. Those of numbers are sums of
+/// few, the stride times powers of two, which all threads share.
+class ProductsByStride {
+public:
+  explicit ProductsByStride(Emitter &e) : e(e) {}
+  Value of(Value index, Value stride) {
+    WithNumber parts(index);
+    return parts.number.isNegative() ? product(index, stride)
+                                     : sum(parts.base, parts.number.getZExtValue(), stride);
+  }
+
+private:
+  Value product(Value index, Value stride) { return LLVM::MulOp::create(e.b, e.loc, index, stride); }
+  Value sum(Value base, uint64_t number, Value stride) {
+    auto key = std::tuple(base.getAsOpaquePointer(), stride.getAsOpaquePointer(), number);
+    if (auto found = sums.find(key); found != sums.end())
+      return found->second;
+    if (number == 0)
+      return sums[key] = product(base, stride);
+    const uint64_t lowest = number & -number;
+    Value part = LLVM::ShlOp::create(e.b, e.loc, stride, e.i64(llvm::Log2_64(lowest)));
+    return sums[key] = LLVM::AddOp::create(e.b, e.loc, sum(base, number - lowest, stride), part);
+  }
+
+  Emitter &e;
+  std::map<std::tuple<void *, void *, uint64_t>, Value> sums;
+};
+
 /// Whether an address is made of an index, by way of other arithmetic on indices. Elsewhere, as where they are compared, LLVM
 /// knows more of whole ones: which bits are the number's.
 bool leadsToAddress(Value index) {
@@ -89,10 +117,13 @@ template <typename Source, typename Target> LogicalResult lowerSum(Source op, Em
 LogicalResult lowerProduct(arith::MulIOp op, Emitter &e) {
   auto flags = static_cast<LLVM::IntegerOverflowFlags>(op.getOverflowFlags());
   const bool apart = mayTakeApart(op);
+  ProductsByStride byStride(e);
   return e.perRegister(op, [&](ArrayRef<Value> in) -> Value {
     APInt factor;
     if (apart && matchPattern(in[1], m_ConstantInt(&factor)))
       return productOfParts(in[0], factor, e);
+    if (apart && in[1].getType().isInteger(64) && isa_and_nonnull<LLVM::SExtOp>(in[1].getDefiningOp()))
+      return byStride.of(in[0], in[1]);
     return LLVM::MulOp::create(e.b, e.loc, in[0], in[1], flags);
   });
 }
