@@ -104,7 +104,8 @@ def test_wide_integers_whose_halves_decide_apart(kind):
         folds = (np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.maximum, np.minimum)
         expected = [fold.reduce(x) for fold in folds] + [x.sum(dtype=kind)]
         np.testing.assert_array_equal(y, np.array(expected, kind))
-    made = reduce_integers.compile(f"x:*{'i' if kind == np.int64 else 'u'}64, y:*i64, N=64", target="sm_80", num_warps=1)
+    name = "i64" if kind == np.int64 else "u64"
+    made = reduce_integers.compile(f"x:*{name}, y:*{name}, N=64", target="sm_80", num_warps=1)
     assert made.ptx.count("redux.sync") == 2 + 2 + 2 + 2 + 2 + 3 and "shfl.sync" not in made.ptx
 
 

@@ -1,6 +1,6 @@
 # Part of Weft. SPDX-License-Identifier: Apache-2.0
-"""Addresses of many rows beside products, whose elements are loaded one by one: what they cost in a loop, and in registers
-across one."""
+"""Addresses of many rows beside products, whose elements are loaded one by one: what they cost in a loop, and in
+registers across one."""
 
 import re
 

@@ -13,13 +13,14 @@
 // of most cost are tried first. Before them, tiles of which warps have rows are tried with warps side by side, and the
 // other way round: of 8 rows of 2,048 columns a lane computes 4 columns' indices and 8 rows' then, and not 32 and 1.
 //
-// What is split into halves is tried with pairs that lanes have between them exchanged, and as the halves are stored.
+// What is reduced in loops and what is split are tried in other layouts, too (LayoutMoves.h).
 // Then come moves that undo no conversion: all loads of one shape to the layout of one access, vectors back to how they
 // lie in memory from how they are wanted, stores to where they leave no gaps in sectors. What each plan costs decides.
 #include "compiler/Conversion/TileToWarp/SearchLayouts.h"
 
 #include "compiler/Conversion/TileToWarp/ChooseLayouts.h"
 #include "compiler/Conversion/TileToWarp/LayoutCost.h"
+#include "compiler/Conversion/TileToWarp/LayoutMoves.h"
 #include "dialects/Tile/IR/Schedule.h"
 #include "dialects/Tile/IR/TileOps.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -241,106 +242,6 @@ SmallVector<Preferred> movesOfStores(func::FuncOp function, const LayoutPlan &pl
       moves.emplace_back()[store] = coalesced;
   });
   return moves;
-}
-
-/// A layout whose lanes lie along other axes than `axis` as far as registers do, which take what lanes had along it: what
-/// is reduced along it is then brought together in registers. None where there is nothing to exchange.
-std::optional<LinearLayout> withLanesBeside(unsigned axis, const LinearLayout &layout) {
-  auto isAlong = [&](uint32_t basis) { return layout.delinearize(basis)[axis] != 0; };
-  SmallVector<uint32_t> registers, lanes(layout.bases(InDim::Lane)), beside;
-  for (uint32_t basis : layout.bases(InDim::Register))
-    (isAlong(basis) || basis == 0 ? registers : beside).push_back(basis);
-  ArrayRef<uint32_t> left = beside;
-  SmallVector<uint32_t> taken;
-  for (uint32_t &lane : lanes)
-    if (lane && isAlong(lane) && !left.empty()) {
-      taken.push_back(std::exchange(lane, left.front()));
-      left = left.drop_front();
-    }
-  if (taken.empty())
-    return std::nullopt;
-  // Neighbours in neighbouring lanes; those that repeat others behind them.
-  llvm::sort(lanes, [](uint32_t a, uint32_t b) { return a - 1 < b - 1; });
-  LinearLayout other(layout.shape());
-  auto append = [&](InDim dim, ArrayRef<uint32_t> bases) {
-    for (uint32_t basis : bases)
-      other.append(dim, basis);
-  };
-  append(InDim::Register, taken);
-  append(InDim::Register, registers);
-  append(InDim::Register, left);
-  append(InDim::Lane, lanes);
-  append(InDim::Warp, layout.bases(InDim::Warp));
-  append(InDim::Block, layout.bases(InDim::Block));
-  return other;
-}
-
-/// What is reduced in each layout, and what loads have it, with lanes beside the axis: a state that each step of a loop
-/// multiplies by vectors and sums is not loaded, so that nothing says how it lies but this.
-SmallVector<Preferred> movesOfReductions(func::FuncOp function, const LayoutPlan &plan, MayMove mayMove) {
-  llvm::MapVector<LayoutAttr, Preferred> found;
-  function.walk([&](tile::ReduceOp reduce) {
-    LayoutAttr own = plan.running.lookup(reduce);
-    if (!own || own.getLayout().rank() < 2 || !reduce->getParentOfType<LoopLikeOpInterface>())
-      return;
-    auto [entry, isNew] = found.try_emplace(own);
-    std::optional<LinearLayout> other = withLanesBeside(reduce.getAxis(), own.getLayout());
-    if (isNew && other)
-      entry->second[reduce] = plan.rules.attr(*other);
-    else if (!entry->second.empty())
-      entry->second[reduce] = LayoutAttr(entry->second.begin()->second);
-  });
-  function.walk([&](tile::LoadOp load) {
-    auto entry = found.find(tensorOf(load.getResult()) ? plan.own.lookup(load.getResult()) : LayoutAttr());
-    if (entry != found.end() && !entry->second.empty() && mayMove(load, plan))
-      entry->second[load] = LayoutAttr(entry->second.begin()->second);
-  });
-  SmallVector<Preferred> moves;
-  for (auto &[own, move] : found)
-    if (!move.empty())
-      moves.push_back(std::move(move));
-  return moves;
-}
-
-/// A layout in which registers hold the pairs along the last axis that lanes or warps have between them, which take the
-/// last register's elements instead: an exchange of half of what each holds. None where pairs lie so, or there is nothing
-/// to exchange.
-std::optional<LinearLayout> withPairsInRegisters(const LinearLayout &layout) {
-  ArrayRef<uint32_t> registers = layout.bases(InDim::Register);
-  if (registers.empty() || registers.back() == 0 || llvm::is_contained(registers, 1u))
-    return std::nullopt;
-  LinearLayout other(layout.shape());
-  other.append(InDim::Register, uint32_t(1));
-  for (uint32_t basis : registers.drop_back())
-    other.append(InDim::Register, basis);
-  for (InDim dim : {InDim::Lane, InDim::Warp, InDim::Block})
-    for (uint32_t basis : layout.bases(dim))
-      other.append(dim, basis == 1 ? registers.back() : basis);
-  return splitLayout(other) ? std::optional(other) : std::nullopt;
-}
-
-/// What is split, where lanes do not hold whole pairs: with pairs exchanged among them, and as the halves are stored.
-SmallVector<Preferred> movesOfSplits(func::FuncOp function, const LayoutPlan &plan, const AxisAnalysis &axes,
-                                     const TargetInfo &target, int warps) {
-  SmallVector<Preferred> exchanged, stored;
-  function.walk([&](tile::SplitOp split) {
-    LayoutAttr own = plan.own.lookup(split.getSource());
-    if (!own || plan.running.lookup(split) == own)
-      return;
-    if (std::optional<LinearLayout> pairs = withPairsInRegisters(own.getLayout()))
-      exchanged.emplace_back()[split] = plan.rules.attr(*pairs);
-    ArrayRef<int64_t> half = tensorOf(split.getLhs()).getShape();
-    function.walk([&](tile::StoreOp store) {
-      RankedTensorType type = tensorOf(store.getValue());
-      if (!type || type.getShape() != half)
-        return WalkResult::advance();
-      LinearLayout layout = coalescedLayout(accessOf(store, axes, target), warps, target);
-      stored.emplace_back()[split] = plan.rules.attr(joinedLayout(layout));
-      return WalkResult::interrupt();
-    });
-  });
-  llvm::append_range(exchanged, stored);
-  return exchanged;
 }
 
 /// The conversions of a plan, the dearest first.

@@ -1,7 +1,7 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
-// The passes a kernel needs. Counted loops arrive rotated, unrolled as the schedule wants and with their invariants outside;
-// memory is not promoted, as nothing is on a stack. What is left: folding, common subexpressions, dead code, the shape
-// of the flow. The back end itself splits constant offsets from addresses and strength-reduces them.
+// The passes a kernel needs. Counted loops arrive rotated, unrolled as the schedule wants and with their invariants
+// outside; memory is not promoted, as nothing is on a stack. What is left: folding, common subexpressions, dead code,
+// the shape of the flow. The back end itself splits constant offsets from addresses and strength-reduces them.
 
 #include "compiler/Target/NVPTX/Optimise.h"
 #include "compiler/Target/NVPTX/ShareAddresses.h"
@@ -42,7 +42,8 @@ static bool hasProducts(const llvm::Loop &loop) {
   return false;
 }
 
-/// Whether an address that a loop counts up from lies at a fixed distance from another one's: the two are one register then.
+/// Whether an address that a loop counts up from lies at a fixed distance from another one's: the two are one register
+/// then.
 static bool hasNeighbour(llvm::ArrayRef<llvm::Value *> starts, llvm::Value *start, llvm::ScalarEvolution &evolution) {
   const llvm::SCEV *own = evolution.getSCEV(start);
   return llvm::any_of(starts, [&](llvm::Value *other) {
@@ -61,9 +62,9 @@ static unsigned registersCarried(llvm::Loop &loop) {
   return total;
 }
 
-/// Keeps the addresses whole that a loop counts up from. The back end's LoopStrengthReduce takes them apart otherwise and adds
-/// what they share in each iteration, which saves registers before the loop alone. Where there are many, or products, their
-/// registers count for more: then only where there is room for them are many whole that do not lie at fixed distances.
+/// Keeps the addresses whole that a loop counts up from. The back end's LoopStrengthReduce takes them apart otherwise and
+/// adds what they share in each iteration, which saves registers before the loop alone. Where there are many, or
+/// products, their registers count for more: then many that do not lie at fixed distances are, where there is room.
 static void keepAddressesWhole(llvm::LoopInfo &loops, llvm::ScalarEvolution &evolution) {
   constexpr size_t few = 8, many = 24;
   constexpr unsigned room = 160; // registers

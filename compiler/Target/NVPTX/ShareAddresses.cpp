@@ -6,8 +6,8 @@
 //   %c = getelementptr %x, %row1             ─▶      %d = getelementptr %s, %row1
 //   %d = getelementptr %c, %column
 //
-// A row times the bytes of an element and a pointer are one multiplication with addition. Numbers are left where they are:
-// they are of the instruction that accesses memory.
+// A row times the bytes of an element and a pointer are one multiplication with addition. Numbers are left where they
+// are: they are of the instruction that accesses memory.
 
 #include "compiler/Target/NVPTX/ShareAddresses.h"
 #include "llvm/ADT/MapVector.h"
@@ -35,7 +35,8 @@ GetElementPtrInst *ownSum(GetElementPtrInst &address) {
   return isOwn && indexOf(*sum) != indexOf(address) ? sum : nullptr;
 }
 
-/// Whether an address serves its block alone: those that loops count up from, or add to, have a shape that is chosen for them.
+/// Whether an address serves its block alone: those that loops count up from, or add to, have a shape that is chosen for
+/// them.
 bool servesItsBlock(const GetElementPtrInst &address) {
   return all_of(address.users(), [&](const User *user) {
     return !isa<PHINode, GetElementPtrInst>(user) && cast<Instruction>(user)->getParent() == address.getParent();
@@ -57,8 +58,8 @@ void shareIn(BasicBlock &block) {
     Value *both = GetElementPtrInst::Create(element, pointer, {index}, "", addresses.front()->getIterator());
     for (GetElementPtrInst *address : addresses) {
       auto *sum = cast<GetElementPtrInst>(address->getPointerOperand());
-      auto *whole = GetElementPtrInst::Create(sum->getSourceElementType(), both, {*sum->idx_begin()}, "",
-                                              address->getIterator());
+      auto *whole =
+          GetElementPtrInst::Create(sum->getSourceElementType(), both, {*sum->idx_begin()}, "", address->getIterator());
       whole->setDebugLoc(address->getDebugLoc());
       address->replaceAllUsesWith(whole);
       address->eraseFromParent();

@@ -290,7 +290,7 @@ def _far_quarters(x: tensor) -> tuple[Pair, tensor]:
 
 
 def _far_or_near(size: tensor, near: Pair, quarter: tensor) -> tuple[Pair, tensor]:
-    """What ``_far_quarters`` says of those of a block from 2^50, by a branch, as hardly any are; what is given of others."""
+    """What ``_far_quarters`` says of those of a block from 2^50, by a branch, as hardly any are; else what is given."""
     if not size.shape:  # the function of a reduction, say, has no branches
         far, its = _far_quarters(size)
         beyond = size >= 2.0**50

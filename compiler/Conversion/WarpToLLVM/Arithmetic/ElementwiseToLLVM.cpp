@@ -48,15 +48,14 @@ Value productOfParts(Value x, const APInt &factor, Emitter &e) {
   return WithNumber::plus(LLVM::MulOp::create(e.b, e.loc, parts.base, by), parts.number * factor, e);
 }
 
-/// Products of sums of what the threads differ in and of numbers by what is no number, a stride. Those of numbers are sums of
-/// few, the stride times powers of two, which all threads share.
+/// Products of sums of what the threads differ in and of numbers by what is no number, a stride. Those of numbers are
+/// sums of few, the stride times powers of two, which all threads share.
 class ProductsByStride {
 public:
   explicit ProductsByStride(Emitter &e) : e(e) {}
   Value of(Value index, Value stride) {
     WithNumber parts(index);
-    return parts.number.isNegative() ? product(index, stride)
-                                     : sum(parts.base, parts.number.getZExtValue(), stride);
+    return parts.number.isNegative() ? product(index, stride) : sum(parts.base, parts.number.getZExtValue(), stride);
   }
 
 private:

@@ -1,0 +1,17 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// Layouts that are worth a try where nothing that is loaded or stored says how a value lies.
+#pragma once
+
+#include "compiler/Conversion/TileToWarp/SearchLayouts.h"
+
+namespace weft {
+
+/// What is reduced in each layout, and what loads have it, with lanes beside the axis: a state that each step of a loop
+/// multiplies by vectors and sums is not loaded, so that nothing says how it lies but this.
+llvm::SmallVector<Preferred> movesOfReductions(mlir::func::FuncOp function, const LayoutPlan &plan, MayMove mayMove);
+
+/// What is split, where lanes do not hold whole pairs: with pairs exchanged among them, and as the halves are stored.
+llvm::SmallVector<Preferred> movesOfSplits(mlir::func::FuncOp function, const LayoutPlan &plan,
+                                           const AxisAnalysis &axes, const TargetInfo &target, int warps);
+
+} // namespace weft
