@@ -12,6 +12,7 @@
 #include "compiler/Conversion/TileToWarp/ChooseLayouts.h"
 #include "dialects/Tile/IR/TileOps.h"
 #include "llvm/ADT/MapVector.h"
+#include <algorithm>
 
 using namespace mlir;
 using llvm::SmallVector;
@@ -21,22 +22,25 @@ using weft::warp::LinearLayout;
 
 namespace weft {
 
-/// A layout whose lanes lie along other axes than `axis` as far as registers do, which take what lanes had along it:
-/// what is reduced along it is then brought together in registers. None where there is nothing to exchange.
-static std::optional<LinearLayout> withLanesBeside(unsigned axis, const LinearLayout &layout) {
+/// A layout with lanes beside `axis` in place of those along it, but for `kept` bits of them, as far as registers lie
+/// beside it; these take what lanes had: what is reduced along the axis is then brought together in registers. None
+/// where there is nothing to exchange. Along the axis a lane has pieces of a vector's size, beside those of others.
+static std::optional<LinearLayout> withLanesBeside(unsigned axis, const LinearLayout &layout, size_t kept) {
   auto isAlong = [&](uint32_t basis) { return layout.delinearize(basis)[axis] != 0; };
-  SmallVector<uint32_t> registers, lanes(layout.bases(InDim::Lane)), beside;
+  SmallVector<uint32_t> registers, beside, along, lanes;
   for (uint32_t basis : layout.bases(InDim::Register))
     (isAlong(basis) || basis == 0 ? registers : beside).push_back(basis);
-  ArrayRef<uint32_t> left = beside;
-  SmallVector<uint32_t> taken;
-  for (uint32_t &lane : lanes)
-    if (lane && isAlong(lane) && !left.empty()) {
-      taken.push_back(std::exchange(lane, left.front()));
-      left = left.drop_front();
-    }
-  if (taken.empty())
+  for (uint32_t basis : layout.bases(InDim::Lane))
+    (isAlong(basis) ? along : lanes).push_back(basis);
+  llvm::sort(along);
+  const size_t moved = std::min(beside.size(), along.size() - std::min(kept, along.size()));
+  if (moved == 0)
     return std::nullopt;
+  constexpr size_t ofVector = 2; // bits
+  const size_t first = std::min(moved, ofVector), left = along.size() - moved;
+  std::rotate(along.begin() + first, along.begin() + first + left, along.end()); // what lanes keep goes last
+  llvm::append_range(lanes, ArrayRef(along).drop_front(moved));
+  llvm::append_range(lanes, ArrayRef(beside).take_front(moved));
   // Neighbours in neighbouring lanes; those that repeat others behind them.
   llvm::sort(lanes, [](uint32_t a, uint32_t b) { return a - 1 < b - 1; });
   LinearLayout other(layout.shape());
@@ -44,9 +48,9 @@ static std::optional<LinearLayout> withLanesBeside(unsigned axis, const LinearLa
     for (uint32_t basis : bases)
       other.append(dim, basis);
   };
-  append(InDim::Register, taken);
+  append(InDim::Register, ArrayRef(along).take_front(moved));
   append(InDim::Register, registers);
-  append(InDim::Register, left);
+  append(InDim::Register, ArrayRef(beside).drop_front(moved));
   append(InDim::Lane, lanes);
   append(InDim::Warp, layout.bases(InDim::Warp));
   append(InDim::Block, layout.bases(InDim::Block));
@@ -54,27 +58,27 @@ static std::optional<LinearLayout> withLanesBeside(unsigned axis, const LinearLa
 }
 
 SmallVector<Preferred> movesOfReductions(func::FuncOp function, const LayoutPlan &plan, MayMove mayMove) {
-  llvm::MapVector<LayoutAttr, Preferred> found;
+  llvm::MapVector<LayoutAttr, std::pair<unsigned, SmallVector<Operation *>>>
+      found; // the first one's axis, and what runs
   function.walk([&](tile::ReduceOp reduce) {
     LayoutAttr own = plan.running.lookup(reduce);
-    if (!own || own.getLayout().rank() < 2 || !reduce->getParentOfType<LoopLikeOpInterface>())
-      return;
-    auto [entry, isNew] = found.try_emplace(own);
-    std::optional<LinearLayout> other = withLanesBeside(reduce.getAxis(), own.getLayout());
-    if (isNew && other)
-      entry->second[reduce] = plan.rules.attr(*other);
-    else if (!entry->second.empty())
-      entry->second[reduce] = LayoutAttr(entry->second.begin()->second);
+    if (own && own.getLayout().rank() > 1 && reduce->getParentOfType<LoopLikeOpInterface>())
+      found.try_emplace(own, reduce.getAxis(), SmallVector<Operation *>()).first->second.second.push_back(reduce);
   });
   function.walk([&](tile::LoadOp load) {
     auto entry = found.find(tensorOf(load.getResult()) ? plan.own.lookup(load.getResult()) : LayoutAttr());
-    if (entry != found.end() && !entry->second.empty() && mayMove(load, plan))
-      entry->second[load] = LayoutAttr(entry->second.begin()->second);
+    if (entry != found.end() && mayMove(load, plan))
+      entry->second.second.push_back(load);
   });
+  constexpr size_t most = 3; // bits of lanes that are kept along the axis
   SmallVector<Preferred> moves;
-  for (auto &[own, move] : found)
-    if (!move.empty())
-      moves.push_back(std::move(move));
+  for (auto &[own, together] : found)
+    for (size_t kept = 0; kept <= most; ++kept)
+      if (std::optional<LinearLayout> other = withLanesBeside(together.first, own.getLayout(), kept)) {
+        Preferred &move = moves.emplace_back();
+        for (Operation *op : together.second)
+          move[op] = plan.rules.attr(*other);
+      }
   return moves;
 }
 

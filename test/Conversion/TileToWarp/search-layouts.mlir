@@ -239,15 +239,16 @@ func.func @halves(%x: !tile.ptr<f16> {tile.divisibility = 16 : i32}, %y: !tile.p
 
 // -----
 
-// A state that a loop multiplies by vectors and sums along its rows: a lane has a row, so that no lane asks another for
-// its part of a sum, and each loads the vectors whole.
+// A state that a loop multiplies by vectors and sums along its rows: two lanes have a row of 16, by pieces of four, so that
+// sums take one exchange, and a lane loads half of each vector.
 
-// CHECK: #[[$STATE:.*]] = #warp.layout<[32, 16], register = {{\[\[}}0, 1], [0, 2], [0, 4], [0, 8]], lane = {{\[\[}}1, 0], [2, 0], [4, 0], [8, 0], [16, 0]]>
+// CHECK: #[[$STATE:.*]] = #warp.layout<[32, 16], register = {{\[\[}}0, 1], [0, 2], [0, 8], [16, 0]], lane = {{\[\[}}0, 4], [1, 0], [2, 0], [4, 0], [8, 0]]>
+// CHECK: #[[$VECTOR:.*]] = #warp.layout<[16], register = {{\[\[}}1], [2], [8]], lane = {{\[\[}}4], [0], [0], [0], [0]]>
 // CHECK-LABEL: func.func @recurrence
 // CHECK: scf.for {{.*}} -> (tensor<32x16xf32, #[[$STATE]]>)
+// CHECK: tile.load {{.*}} {warp.contiguity = 4 : i32{{.*}}} : tensor<16x!tile.ptr<f32>, #[[$VECTOR]]>
 // CHECK-NOT: warp.convert_layout
 // CHECK: tile.reduce {{.*}} : (tensor<32x16xf32, #[[$STATE]]>)
-// CHECK-NOT: warp.convert_layout
 // CHECK: return
 func.func @recurrence(%x: !tile.ptr<f32> {tile.divisibility = 16 : i32}, %y: !tile.ptr<f32> {tile.divisibility = 16 : i32}, %n: i32) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 1, stages = 2>} {
   %zero = arith.constant 0 : i32
