@@ -17,8 +17,8 @@ def patterns(monkeypatch):
     return importlib.import_module("patterns")
 
 
-#: at most this of the instructions of full attention, and this of the pattern's own for finding its blocks. Going through
-#: all pairs of a list of blocks took 5 times what attention did, and of weights that chance drops 4 tenths of all.
+#: at most this of the instructions of full attention, and this of its own for finding its blocks. Going through all
+#: pairs of a list of blocks took 5 times what attention did, and of weights that chance drops 4 tenths of all.
 MOST = {
     "blocks": (1.06, 0.22),
     "bitmap": (1.4, 0.1),

@@ -44,6 +44,29 @@ func.func @entries(%q: !t, %k: !t, %v: !t, %index: !i, %count: !c) -> !t attribu
 
 // -----
 
+// Beside a pattern with formulas only the blocks that these give are gone through; in those that they give as whole, below
+// the diagonal, the ids alone are asked.
+
+!t = !attn.tensor<[B, H, N, 64], f16>
+!l = !attn.tensor<[B, H, N], f32>
+!d = !attn.tensor<[B, N], i32>
+// CHECK-LABEL: func.func @beside_formulas(
+// CHECK: attn.launch @blocks_of_queries({{.*}}) grid ["cdiv(N, 128)", "1", "B"]
+// CHECK-LABEL: func.func @blocks_of_queries(
+// CHECK: scf.for
+// CHECK: arith.cmpi eq, {{.*}} : tensor<128x64xi32>
+// CHECK-NOT: arith.cmpi sle, {{.*}} : tensor<128x64xi32>
+// CHECK: scf.for
+// CHECK: arith.cmpi sle, {{.*}} : tensor<128x64xi32>
+// CHECK: return
+func.func @beside_formulas(%q: !t, %k: !t, %v: !t, %ids: !d) -> !t attributes {attn.program} {
+  %o, %lse = attn.attend %q keys(%k : !t) values(%v : !t) over(%ids : !d)
+    {patterns = [#attn.and<#attn.causal, #attn.document<queryIds = 0, keyIds = 0>>], scale = 0.125 : f32} : !t -> !t, !l
+  return %o : !t
+}
+
+// -----
+
 // A bitmap of blocks no smaller than the tiles is asked once a block, for each batch and head.
 
 !t = !attn.tensor<[B, H, N, 64], f16>

@@ -1,7 +1,9 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // See BlockLists.h. A program goes through all blocks of its tile's row, counts the pairs that belong in each, and
 // appends the block's number to one list or the other: the cost of a mask, without products. Patterns that are the same
-// in every pair of a block (lists and bitmaps of blocks at least as large) are asked once a block.
+// in every pair of a block (lists and bitmaps of blocks at least as large) are asked once a block. Of what has to hold
+// beside a pattern with formulas, as documents beside `causal`, only the blocks that these give are gone through, and
+// where they give whole ones the rest alone is asked.
 #include "compiler/Conversion/AttnToTile/Patterns/BlockLists.h"
 #include "compiler/Conversion/AttnToTile/Patterns/PatternDependence.h"
 #include "compiler/Conversion/AttnToTile/Patterns/Windows.h"
@@ -9,6 +11,7 @@
 #include "dialects/Attn/Pattern/Membership.h"
 #include "dialects/Attn/Pattern/Scattered.h"
 #include "dialects/Attn/Pattern/Segments.h"
+#include "dialects/Attn/Pattern/Transpose.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
@@ -111,60 +114,162 @@ static SmallVector<Value> appendBlock(TileBuilder &b, Value listRow, Value block
   return {b.select(b.both(some, b.negate(all)), b.add(partial, one), partial), b.select(all, b.add(whole, one), whole)};
 }
 
-BlockLists buildBlockLists(const Attend &attend, unsigned domain, bool tileKeys, int64_t rows, int64_t columns,
-                           StoredValues &stored, int64_t packed) {
-  const Attribute pattern = attn::withoutScattered(attend.patterns[domain]);
-  const bool someWhole = pattern == attend.patterns[domain];
-  Dependence depends = dependenceOf(pattern, attend);
-  int64_t queryCount = tileKeys ? columns : rows, keyCount = tileKeys ? rows : columns;
-  bool coarse = depends.rowStep % queryCount == 0 && depends.columnStep % keyCount == 0;
-  KernelFrame frame(attend.op, tileKeys ? "blocks_of_keys" : "blocks_of_queries");
-  TileBuilder &b = frame.b;
-  EmitArithmetic arithmetic = EmitArithmetic::of(frame, attend, stored);
+namespace {
+/// A pattern in two parts that both hold of its pairs: one whose blocks are given by formulas, or null, and the rest.
+struct Conjunction {
+  Attribute formula, rest;
+};
+} // namespace
 
-  ListSizes sizes = sizesOfLists(attend, domain, tileKeys, rows, columns, packed);
+static Conjunction conjunctionOf(Attribute pattern) {
+  auto both = dyn_cast<attn::AndAttr>(pattern);
+  if (!both)
+    return {{}, pattern};
+  SmallVector<Attribute> formulas, rest;
+  for (Attribute part : both.getPatterns())
+    (attn::hasSegments(part) && !attn::hasSpan(part) ? formulas : rest).push_back(part);
+  auto together = [&](ArrayRef<Attribute> parts) -> Attribute {
+    return parts.size() == 1 ? parts.front() : attn::AndAttr::get(pattern.getContext(), parts);
+  };
+  if (formulas.empty() || rest.empty() || !attn::hasSegments(together(formulas)) ||
+      !attn::hasSegments(attn::transposePattern(together(formulas))))
+    return {{}, pattern};
+  return {together(formulas), together(rest)};
+}
 
-  Standing standing = findStanding(frame, attend, stored, {rows * packed, tileKeys, /*headsOf=*/std::nullopt, packed});
+namespace {
+/// The kernel that lists the blocks of a domain, for tiles of `rows` queries, or keys where `tileKeys`, and blocks of
+/// `columns` of the other.
+class ListKernel {
+public:
+  ListKernel(const Attend &attend, unsigned domain, bool tileKeys, int64_t rows, int64_t columns, StoredValues &stored,
+             int64_t packed);
+  /// Goes through the blocks; gives how many are partial, and how many whole.
+  SmallVector<Value> walk();
+  BlockLists finish(ValueRange lengths);
+
+private:
+  RowTile sideOf(Value number, int64_t count, bool ofKeys);
+  /// The row of a tensor [batches, heads, tiles, ..] that is the program's.
+  Value rowOf(const TensorParameter &tensor);
+  /// How many of a block's pairs belong to `asked`, and how many it has.
+  std::pair<Value, Value> belonging(const RowTile &block, Attribute asked);
+  /// The list with a block at its end if `asked` has one of its pairs.
+  SmallVector<Value> appended(Value number, Attribute asked, ValueRange lengths);
+  /// Over the blocks that a formula gives, in whole ones of which the rest alone is asked.
+  SmallVector<Value> walkFormula(const Conjunction &parts, ValueRange none);
+
+  const Attend &attend;
+  unsigned domain;
+  bool tileKeys;
+  int64_t rows, columns, packed;
+  Attribute pattern;
+  Dependence depends;
+  KernelFrame frame;
+  TileBuilder &b;
+  EmitArithmetic arithmetic;
+  ListSizes sizes;
+  StoredValues &stored;
+  Standing standing;
+  Value rowLength, columnLength; ///< i32
+  RowTile tile;
+  Value listRow, countRow, blockCount;
+};
+} // namespace
+
+ListKernel::ListKernel(const Attend &attend, unsigned domain, bool tileKeys, int64_t rows, int64_t columns,
+                       StoredValues &stored, int64_t packed)
+    : attend(attend), domain(domain), tileKeys(tileKeys), rows(rows), columns(columns), packed(packed),
+      pattern(attn::withoutScattered(attend.patterns[domain])), depends(dependenceOf(pattern, attend)),
+      frame(attend.op, tileKeys ? "blocks_of_keys" : "blocks_of_queries"), b(frame.b),
+      arithmetic(EmitArithmetic::of(frame, attend, stored)),
+      sizes(sizesOfLists(attend, domain, tileKeys, rows, columns, packed)), stored(stored),
+      standing(findStanding(frame, attend, stored, {rows * packed, tileKeys, /*headsOf=*/std::nullopt, packed})),
+      rowLength(tileKeys ? standing.keyLengths[domain] : standing.queryLength),
+      columnLength(tileKeys ? standing.queryLength : standing.keyLengths[domain]) {
   TensorParameter list = frame.output(sizes.type(b, sizes.blocks)), counts = frame.output(sizes.type(b, "2"));
-  auto rowOf = [&](const TensorParameter &tensor) {
-    Value offset = b.mul(b.cast(standing.number, b.getI64Type()), tensor.strides[2]);
-    offset = b.add(offset, b.mul(b.cast(standing.batch, b.getI64Type()), tensor.strides[0]));
-    offset = b.add(offset, b.mul(b.cast(b.programId(tile::Axis::Y), b.getI64Type()), tensor.strides[1]));
-    return b.addPtr(tensor.pointer, offset);
+  listRow = rowOf(list);
+  countRow = rowOf(counts);
+  blockCount = frame.size(sizes.blocks);
+  tile = sideOf(standing.tile, rows, tileKeys);
+}
+
+RowTile ListKernel::sideOf(Value number, int64_t count, bool ofKeys) {
+  Value length = ofKeys == tileKeys ? rowLength : columnLength;
+  RowTile side = rowsFrom(b, b.mul(number, b.i32(count)), count, length, /*bounded=*/true);
+  side.batch = standing.batch;
+  side.head = standing.head;
+  return side;
+}
+
+Value ListKernel::rowOf(const TensorParameter &tensor) {
+  Value offset = b.mul(b.cast(standing.number, b.getI64Type()), tensor.strides[2]);
+  offset = b.add(offset, b.mul(b.cast(standing.batch, b.getI64Type()), tensor.strides[0]));
+  offset = b.add(offset, b.mul(b.cast(b.programId(tile::Axis::Y), b.getI64Type()), tensor.strides[1]));
+  return b.addPtr(tensor.pointer, offset);
+}
+
+std::pair<Value, Value> ListKernel::belonging(const RowTile &block, Attribute asked) {
+  const RowTile &queries = tileKeys ? block : tile, &keys = tileKeys ? tile : block;
+  Dependence its = dependenceOf(asked, attend);
+  bool coarse = its.rowStep % queries.count == 0 && its.columnStep % keys.count == 0;
+  auto count = [&](const RowTile &ofHead) {
+    return countPairs(arithmetic, asked,
+                      {ofHead, keys, standing.queryLength, standing.keyLengths[domain], tileKeys, coarse});
   };
-  Value listRow = rowOf(list), countRow = rowOf(counts), blockCount = frame.size(sizes.blocks);
-  auto sideOf = [&](Value number, int64_t count, bool ofKeys) {
-    Value length = ofKeys ? standing.keyLengths[domain] : standing.queryLength;
-    RowTile side = rowsFrom(b, b.mul(number, b.i32(count)), count, length, /*bounded=*/true);
-    side.batch = standing.batch;
-    side.head = standing.head;
-    return side;
-  };
-  RowTile tile = sideOf(standing.tile, rows, tileKeys);
-  Value end = blockCount;
-  if (attend.form.isPacked)
-    end = b.ceilDiv(tileKeys ? standing.queryLength : standing.keyLengths[domain], columns);
-  auto loop = scf::ForOp::create(b, b.i32(0), end, b.i32(1), ValueRange{b.i32(0), b.i32(0)});
-  {
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(loop.getBody());
-    RowTile block = sideOf(loop.getInductionVar(), columns, !tileKeys);
-    const RowTile &queries = tileKeys ? block : tile, &keys = tileKeys ? tile : block;
-    auto count = [&](const RowTile &queries) {
-      return countPairs(arithmetic, pattern,
-                        {queries, keys, standing.queryLength, standing.keyLengths[domain], tileKeys, coarse});
-    };
-    auto belonging = depends.head && packed > 1 ? countOfHeads(b, queries, packed, count) : count(queries);
-    if (!someWhole)
-      belonging.second = b.i32(-1);
-    scf::YieldOp::create(
-        b, appendBlock(b, listRow, blockCount, loop.getInductionVar(), belonging, loop.getRegionIterArgs()));
-  }
-  b.store(countRow, loop.getResult(0), {});
-  b.store(b.addPtr(countRow, b.i32(1)), loop.getResult(1), {});
+  return depends.head && packed > 1 ? countOfHeads(b, queries, packed, count) : count(queries);
+}
+
+SmallVector<Value> ListKernel::appended(Value number, Attribute asked, ValueRange lengths) {
+  auto counted = belonging(sideOf(number, columns, !tileKeys), asked);
+  if (pattern != attend.patterns[domain]) // None is known to be whole.
+    counted.second = b.i32(-1);
+  return appendBlock(b, listRow, blockCount, number, counted, lengths);
+}
+
+SmallVector<Value> ListKernel::walkFormula(const Conjunction &parts, ValueRange none) {
+  Value rowEnd = b.min(b.add(tile.scalarStart, b.i32(rows)), rowLength);
+  Walk walk{tileKeys ? attn::transposePattern(parts.formula) : parts.formula,
+            arithmetic,
+            tile.scalarStart,
+            rowEnd,
+            standing.head,
+            rowLength,
+            columnLength,
+            standing.batch,
+            columns};
+  walk.rowsExist = b.less(tile.scalarStart, rowEnd);
+  return *walkBlocks(walk, none, [&](const WalkedBlock &block, ValueRange lengths) {
+    return appended(block.number, block.full.everywhere ? parts.rest : pattern, lengths);
+  });
+}
+
+SmallVector<Value> ListKernel::walk() {
+  const SmallVector<Value> none{b.i32(0), b.i32(0)};
+  const Conjunction parts = conjunctionOf(pattern);
+  // Heads in one tile are asked one after another: formulas that tell them apart give each other blocks.
+  if (parts.formula && !(depends.head && packed > 1))
+    return walkFormula(parts, none);
+  Value end = attend.form.isPacked ? b.ceilDiv(columnLength, columns) : blockCount;
+  auto loop = scf::ForOp::create(b, b.i32(0), end, b.i32(1), none);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(loop.getBody());
+  scf::YieldOp::create(b, appended(loop.getInductionVar(), pattern, loop.getRegionIterArgs()));
+  return SmallVector<Value>(loop.getResults());
+}
+
+BlockLists ListKernel::finish(ValueRange lengths) {
+  b.store(countRow, lengths[0], {});
+  b.store(b.addPtr(countRow, b.i32(1)), lengths[1], {});
   auto results = frame.finish({{sizes.tiles, sizes.heads, sizes.batches}, 4, 1});
   stored.recordAsValues(results);
   return {results[0], results[1], packed};
+}
+
+BlockLists buildBlockLists(const Attend &attend, unsigned domain, bool tileKeys, int64_t rows, int64_t columns,
+                           StoredValues &stored, int64_t packed) {
+  ListKernel kernel(attend, domain, tileKeys, rows, columns, stored, packed);
+  return kernel.finish(kernel.walk());
 }
 
 SmallVector<BlockLists> listsForDomains(const Attend &attend, bool tileKeys, int64_t rows, int64_t columns,
