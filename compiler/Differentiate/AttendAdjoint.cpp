@@ -41,12 +41,26 @@ private:
   attn::AttendOp op;
   Gradients &gradients;
   ImplicitLocOpBuilder &b;
-  llvm::SetVector<Value> captured; ///< tensors that score_mod reads and whose gradients are wanted
+  /// A tensor that score_mod reads, and at which of the pair's own indices; null for any others. What is read at a query
+  /// and at a key is added up by other kernels, so that each has a gradient of its own.
+  using Read = std::pair<Value, Attribute>;
+  static Read readOf(attn::ElementOp element);
+  llvm::SetVector<Read> captured; ///< those whose gradients are wanted
 };
 
 using Scalars = SmallVector<Value>;
 
 } // namespace
+
+AttendAdjointWriter::Read AttendAdjointWriter::readOf(attn::ElementOp element) {
+  SmallVector<int64_t> numbers;
+  for (Value index : element.getIndices())
+    if (auto argument = dyn_cast<BlockArgument>(index); argument && argument.getOwner() == element->getBlock())
+      numbers.push_back(argument.getArgNumber());
+    else
+      return {element.getTensor(), Attribute()};
+  return {element.getTensor(), DenseI64ArrayAttr::get(element.getContext(), numbers)};
+}
 
 LogicalResult AttendAdjointWriter::run() {
   Value dLse = gradients.get(op.getLse());
@@ -55,7 +69,7 @@ LogicalResult AttendAdjointWriter::run() {
   if (!op.getScoreMod().empty())
     op.getScoreMod().walk([&](attn::ElementOp element) {
       if (gradients.wants(element.getTensor()) && isFloatTensor(element.getTensor()))
-        captured.insert(element.getTensor());
+        captured.insert(readOf(element));
     });
   Value dOut = makeOutGradient();
   Value delta = makeDelta(dOut, dLse);
@@ -72,9 +86,9 @@ LogicalResult AttendAdjointWriter::run() {
   // What is only compared has no gradient, and no sum of pairs' shares.
   llvm::DenseSet<int64_t> added;
   backward.getScoreModGrad().walk([&](attn::AccumulateOp share) { added.insert(share.getTarget()); });
-  for (auto [i, tensor] : llvm::enumerate(captured))
+  for (auto [i, read] : llvm::enumerate(captured))
     if (added.contains(i))
-      gradients.add(tensor, rest[2 * op.getKeys().size() + i]);
+      gradients.add(read.first, rest[2 * op.getKeys().size() + i]);
   if (op.getSink() && gradients.wants(op.getSink()))
     addSinkGradient(delta);
   return success();
@@ -116,8 +130,8 @@ attn::AttendBackwardOp AttendAdjointWriter::makeBackward(Value delta, Value dOut
   for (auto [key, value] : llvm::zip(op.getKeys(), op.getValues()))
     types.append({typeOf(key), typeOf(value)});
   // f32: sums over many pairs, which kernels may have to add up in memory.
-  for (Value tensor : captured)
-    types.push_back(tensorType(tensor).withElement(b.getF32Type()));
+  for (const Read &read : captured)
+    types.push_back(tensorType(read.first).withElement(b.getF32Type()));
   SmallVector<Value> keys = primals(op.getKeys()), values = primals(op.getValues());
   Value query = gradients.primal(op.getQuery()), lse = gradients.primal(op.getLse());
   SmallVector<Value> counts = primals(op.getCounts()), lengths = primals(op.getCuSeqlens());
@@ -161,7 +175,7 @@ LogicalResult AttendAdjointWriter::writeScoreGradient(attn::AttendBackwardOp bac
   Value score = block.getArgument(0);
   auto isLeaf = [&](Value value) {
     auto element = value.getDefiningOp<attn::ElementOp>();
-    return value == score || (element && captured.contains(element.getTensor()));
+    return value == score || (element && captured.contains(readOf(element)));
   };
   ImplicitLocOpBuilder scalars(op.getLoc(), yield);
   FailureOr<ScalarGradients> found = differentiateScalars(scalars, ops, {{yield->getOperand(0), g}}, isLeaf);
@@ -172,7 +186,7 @@ LogicalResult AttendAdjointWriter::writeScoreGradient(attn::AttendBackwardOp bac
     Value gradient = element ? found->lookup(element) : Value();
     if (!gradient)
       continue;
-    auto target = llvm::find(captured, element.getTensor()) - captured.begin();
+    auto target = llvm::find(captured, readOf(element)) - captured.begin();
     attn::AccumulateOp::create(scalars, gradient, target, element.getIndices());
   }
   Value ofScore = found->lookup(score);

@@ -104,6 +104,41 @@ func.func @capped(%q: !attn.tensor<[B, H, N, 64], f16>, %k: !attn.tensor<[B, H, 
 
 // -----
 
+// What is read at the query and at the key has a gradient for each of them, added outside of the kernels; what is read at
+// computed places has one.
+// CHECK-LABEL: func.func @decays.backward(
+// CHECK: %{{.*}}, %[[D:.*]]:5 = attn.attend_backward
+// CHECK: } grad {
+// CHECK: ^bb0(%{{.*}}: f32, %[[B:.*]]: i32, %[[H:.*]]: i32, %[[N:.*]]: i32, %[[M:.*]]: i32, %{{.*}}: f32):
+// CHECK-DAG: attn.accumulate %{{.*}} into 0[%[[B]], %[[H]], %[[N]]]
+// CHECK-DAG: attn.accumulate %{{.*}} into 1[%[[B]], %[[H]], %[[M]]]
+// CHECK-DAG: attn.accumulate %{{.*}} into 2[%{{.*}}]
+// CHECK-DAG: attn.accumulate %{{.*}} into 2[%{{.*}}]
+// CHECK: attn.map ins(%[[D]]#2, %[[D]]#3 :
+// CHECK: arith.addf
+!t = !attn.tensor<[B, H, N, 64], f16>
+!d = !attn.tensor<[B, H, N], f32>
+!l = !attn.tensor<[L], f32>
+func.func @decays(%q: !t, %k: !t, %v: !t, %d: !d, %table: !l) -> !t attributes {attn.program} {
+  %o, %l = attn.attend %q keys(%k : !t) values(%v: !t) {patterns = [#attn.causal], scale = 0.125 : f32} : !t -> !t, !d score_mod {
+    ^bb0(%s: f32, %b: i32, %h: i32, %n: i32, %m: i32):
+      %e = attn.element %d[%b, %h, %n] : !d -> f32
+      %f = attn.element %d[%b, %h, %m] : !d -> f32
+      %distance = arith.subi %n, %m : i32
+      %sum = arith.addi %n, %m : i32
+      %x = attn.element %table[%distance] : !l -> f32
+      %y = attn.element %table[%sum] : !l -> f32
+      %r = arith.addf %s, %e : f32
+      %r1 = arith.subf %r, %f : f32
+      %r2 = arith.addf %r1, %x : f32
+      %r3 = arith.addf %r2, %y : f32
+      attn.yield %r3 : f32
+    }
+  return %o : !t
+}
+
+// -----
+
 // A sink's gradient: -Σ p_sink delta. Keys that are values too add both gradients.
 // CHECK-LABEL: func.func @sink.backward(
 // CHECK: %[[DELTA:.*]] = attn.sum %{{.*}} away [3]
