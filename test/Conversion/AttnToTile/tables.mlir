@@ -51,3 +51,36 @@ func.func @other(%q: !t, %k: !k, %v: !k, %table: !p) -> !t attributes {attn.prog
     }
   return %out : !t
 }
+
+// -----
+
+// A mask that reads a table: of the blocks that are not whole the last has a loop of its own, and in the others all columns
+// exist.
+
+!t = !attn.tensor<[B, H, N, 64], f16>
+!k = !attn.tensor<[B, H, M, 64], f16>
+!p = !attn.tensor<[N, M], i1>
+!r = !attn.tensor<[B, H, N], f32>
+// CHECK-LABEL: func.func @mask(
+// CHECK: attn.launch @blocks_of_queries(
+// CHECK-LABEL: func.func @attend(
+// CHECK: scf.for
+// CHECK-NOT: tile.load %{{.*}} : tensor<64x64x!tile.ptr<i1>>
+// CHECK: scf.yield
+// CHECK: arith.maxsi
+// CHECK: scf.for
+// CHECK-NOT: arith.minsi {{.*}} : tensor<1x64xi32>
+// CHECK: tile.load %{{.*}} : tensor<64x64x!tile.ptr<i1>>
+// CHECK: scf.yield
+// CHECK: scf.for
+// CHECK: arith.minsi {{.*}} : tensor<1x64xi32>
+// CHECK: tile.load %{{.*}} : tensor<64x64x!tile.ptr<i1>>
+func.func @mask(%q: !t, %k: !k, %v: !k, %table: !p) -> !t attributes {attn.program} {
+  %out, %lse = attn.attend %q keys(%k : !k) values(%v : !k)
+      {patterns = [#attn.mask<0>], scale = 0.125 : f32} : !t -> !t, !r masks({
+    ^bb0(%b: i32, %h: i32, %n: i32, %m: i32):
+      %0 = attn.element %table[%n, %m] : !p -> i1
+      attn.yield %0 : i1
+    })
+  return %out : !t
+}

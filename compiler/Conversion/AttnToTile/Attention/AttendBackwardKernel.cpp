@@ -2,6 +2,7 @@
 // See AttendBackwardKernel.h.
 #include "compiler/Conversion/AttnToTile/Attention/AttendBackwardKernel.h"
 #include "compiler/Conversion/AttnToTile/Attention/AttendDiagonal.h"
+#include "compiler/Conversion/AttnToTile/Patterns/PatternDependence.h"
 #include "compiler/Conversion/AttnToTile/Rows/RowLocal.h"
 #include "dialects/Attn/Pattern/Membership.h"
 #include "dialects/Attn/Pattern/Segments.h"
@@ -162,7 +163,7 @@ SmallVector<Value> BackwardKernel::zeroSums(ArrayRef<Chunk> chunks) {
 /// Which pairs of a block belong: the pattern's, of columns that exist.
 Value BackwardKernel::belongs(unsigned domain, const RowTile &queries, const RowTile &keys) {
   const RowTile &columns = queriesDown ? keys : queries;
-  Value inside = b.row(columns.inside);
+  Value inside = columns.inside ? b.row(columns.inside) : Value();
   if (windows && windows->exact)
     return inside;
   Attribute pattern = op.getPatterns()[domain];
@@ -174,12 +175,13 @@ Value BackwardKernel::belongs(unsigned domain, const RowTile &queries, const Row
                                     standing.keyLengths[domain]};
   // A span's bounds come from the tables of the rows, which the kernel holds.
   bool turned = !queriesDown && attn::hasSpan(pattern);
+  arithmetic.whole = {inside ? Value() : queriesDown ? place.m : place.n, columns.tokens};
   Value contained = turned ? attn::contains(arithmetic, attn::transposePattern(pattern), place.transposed())
                            : attn::contains(arithmetic, pattern, place);
   // Keys past the end are in no such pattern, and queries past it have weights of 0.
   bool exist = queriesDown ? attn::patterns::keysExist(pattern) && attend.counts.empty()
                            : numbersArePadded(queries) && !attend.scoreMod;
-  return exist || keepsInside(attend, pattern) ? contained : b.both(inside, contained);
+  return !inside || exist || keepsInside(attend, pattern) ? contained : b.both(inside, contained);
 }
 
 Pairs BackwardKernel::pairs(unsigned domain, const QuerySide &queries, const KeySide &keys, Fullness full,
@@ -237,7 +239,7 @@ Pairs BackwardKernel::pairs(unsigned domain, const QuerySide &queries, const Key
                                downOrAcross(queries.rows.token, true),
                                downOrAcross(keys.rows.token, false)};
   Value read = there ? b.broadcast(there, shape) : Value();
-  const WholePlaces whole{full.everywhere ? arguments[queriesDown ? 4 : 3] : Value(), columns.tokens};
+  const WholePlaces whole{columns.inside ? Value() : arguments[queriesDown ? 4 : 3], columns.tokens};
   auto element = [&](Value tensor, ValueRange indices) {
     return loadAtPairs(frame, stored.at(tensor), indices, arguments, read, whole);
   };
@@ -306,10 +308,12 @@ SmallVector<Value> BackwardKernel::walk(unsigned domain, const RowTile &rows, Va
   auto atBlock = [&](const WalkedBlock &block, ValueRange carried) {
     llvm::SaveAndRestore whole(wholeRows, block.wholeRows);
     Value start = b.mul(block.number, b.i32(columns));
-    return body(rowsFrom(b, start, columns, columnLength, !block.full.everywhere), block.full, carried);
+    bool bounded = !block.full.everywhere && !block.columnsExist;
+    return body(rowsFrom(b, start, columns, columnLength, bounded), block.full, carried);
   };
   if (lists[domain].blocks)
-    return walkListed(frame, lists[domain], standing.number, standing.batch, head, initial, atBlock);
+    return walkListed(frame, lists[domain], standing.number, standing.batch, head, initial, atBlock,
+                      masksReadPairs(attend));
   return *walkBlocks(blocks, initial, atBlock);
 }
 

@@ -14,6 +14,7 @@
 #include "compiler/Conversion/AttnToTile/Attention/ScheduleTable.h"
 #include "compiler/Conversion/AttnToTile/Attention/AttendBackward.h"
 #include "compiler/Conversion/AttnToTile/Kernel/ProgramKernels.h"
+#include "compiler/Conversion/AttnToTile/Patterns/PatternDependence.h"
 #include "compiler/Conversion/AttnToTile/Patterns/WideValues.h"
 #include "compiler/Support/Remarks.h"
 #include "compiler/Target/TargetInfo.h"
@@ -171,32 +172,6 @@ Element elementOf(const Attend &attend) { return attend.form.isSingle ? Element:
 /// Whether the kernels beside an op compute it.
 bool isComputedAlong(Operation *op) {
   return op && !isa<KernelOpInterface>(op) && !op->hasTrait<OpTrait::IsTerminator>();
-}
-
-/// Whether a region reads an element of each pair, of which its block's argument `query` and the next one are the
-/// indices.
-bool readsPairs(Region &region, unsigned query) {
-  Block &body = region.front();
-  llvm::SmallPtrSet<Value, 8> ofQueries{body.getArgument(query)}, ofKeys{body.getArgument(query + 1)};
-  for (Operation &op : body) {
-    bool query = llvm::any_of(op.getOperands(), [&](Value each) { return ofQueries.contains(each); });
-    bool key = llvm::any_of(op.getOperands(), [&](Value each) { return ofKeys.contains(each); });
-    if (isa<attn::ElementOp>(op) && query && key)
-      return true;
-    for (Value result : op.getResults()) {
-      if (query)
-        ofQueries.insert(result);
-      if (key)
-        ofKeys.insert(result);
-    }
-  }
-  return false;
-}
-
-/// Whether a score_mod or a mask reads an element of each pair: a block of them is in registers beside the scores.
-bool readsPairs(const Attend &attend) {
-  return (attend.scoreMod && readsPairs(*attend.scoreMod, 3)) ||
-         llvm::any_of(attend.masks, [](Region *mask) { return readsPairs(*mask, 2); });
 }
 
 /// Whether the gradient of a score_mod takes scores, as that of what is not linear in them does.

@@ -142,6 +142,7 @@ struct WalkedBlock {
   mlir::Value number;
   Fullness full;
   bool wholeRows = false;
+  bool columnsExist = false; ///< all of a block that is not full: it ends before the sequence does
 };
 
 /// Whether the walks of an attention's kernel are joined: where boxes are copied ahead of loops, whose rows past the end

@@ -295,7 +295,7 @@ SmallVector<BlockLists> listsForDomains(const Attend &attend, bool tileKeys, int
 SmallVector<Value> walkListed(KernelFrame &frame, const BlockLists &lists, Value tile, Value batch, Value head,
                               ValueRange initial,
                               llvm::function_ref<SmallVector<Value>(const WalkedBlock &, ValueRange)> body,
-                              const std::optional<BlockRun> &run) {
+                              bool lastApart, const std::optional<BlockRun> &run) {
   TileBuilder &b = frame.b;
   auto rowOf = [&](Value tensor) {
     TensorParameter parameter = frame.input(tensor);
@@ -309,16 +309,25 @@ SmallVector<Value> walkListed(KernelFrame &frame, const BlockLists &lists, Value
   Value listRow = rowOf(lists.blocks), countRow = rowOf(lists.counts);
   Value last = b.sub(frame.size(cast<attn::WholeTensorType>(lists.blocks.getType()).dim(3)), b.i32(1));
   SmallVector<Value> carried(initial);
-  for (bool full : {true, false}) {
-    Value count = b.load(full ? b.addPtr(countRow, b.i32(1)) : countRow, {});
-    Value first = run ? run->first : b.i32(0), past = run ? b.min(count, run->past) : count;
+  auto loopOver = [&](Value first, Value past, const WalkedBlock &kind) {
     auto loop = scf::ForOp::create(b, first, past, b.i32(1), carried);
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(loop.getBody());
-    Value place = full ? b.sub(last, loop.getInductionVar()) : loop.getInductionVar();
-    Value number = b.load(b.addPtr(listRow, place), {});
-    scf::YieldOp::create(b, body({number, {full}}, loop.getRegionIterArgs()));
+    Value place = kind.full.everywhere ? b.sub(last, loop.getInductionVar()) : loop.getInductionVar();
+    WalkedBlock block = kind;
+    block.number = b.load(b.addPtr(listRow, place), {});
+    scf::YieldOp::create(b, body(block, loop.getRegionIterArgs()));
     carried.assign(loop.getResults().begin(), loop.getResults().end());
+  };
+  for (bool full : {true, false}) {
+    Value count = b.load(full ? b.addPtr(countRow, b.i32(1)) : countRow, {});
+    Value first = run ? run->first : b.i32(0), past = run ? b.min(count, run->past) : count;
+    if (!full && lastApart) {
+      Value final = b.max(first, b.sub(past, b.i32(1)));
+      loopOver(first, final, {{}, {false}, false, /*columnsExist=*/true});
+      first = final;
+    }
+    loopOver(first, past, {{}, {full}});
   }
   return carried;
 }

@@ -29,11 +29,12 @@ llvm::SmallVector<BlockLists> listsForDomains(const Attend &attend, bool tileKey
                                               StoredValues &stored, int64_t packed = 1);
 
 /// As walkBlocks, by lists. `tile` (among those of all packed sequences), `batch` and `head` (of queries) are i32. A
-/// `run` is one of places in the lists.
+/// `run` is one of places in the lists. Where `lastApart`, the last of the partial blocks has a loop of its own, so that
+/// all columns of the others exist.
 llvm::SmallVector<mlir::Value>
 walkListed(KernelFrame &frame, const BlockLists &lists, mlir::Value tile, mlir::Value batch, mlir::Value head,
            mlir::ValueRange initial,
            llvm::function_ref<llvm::SmallVector<mlir::Value>(const WalkedBlock &, mlir::ValueRange)> body,
-           const std::optional<BlockRun> &run = {});
+           bool lastApart, const std::optional<BlockRun> &run = {});
 
 } // namespace weft

@@ -22,6 +22,8 @@ struct EmitArithmetic {
   /// Where values captured by mask regions are stored.
   StoredValues *stored = nullptr;
   std::string heads = {}; ///< of the queries, as types spell it
+  /// Of a pair's places those that all exist in the block that is asked about.
+  WholePlaces whole = {};
 
   static EmitArithmetic of(KernelFrame &frame, const Attend &attend, StoredValues &stored);
 
@@ -79,7 +81,7 @@ struct EmitArithmetic {
   Bool listed(int64_t index, int64_t count, Int b, Int h, Int row, Int column);
   template <class Where> Bool maskRegion(int64_t index, const Where &at) {
     auto element = [&](mlir::Value tensor, mlir::ValueRange indices) {
-      return loadElement(frame, stored->at(tensor), indices);
+      return loadElement(frame, stored->at(tensor), indices, {}, whole);
     };
     const bool moved[] = {false, false, at.isMovedN, at.isMovedM};
     return evaluateRegion(*masks[index], {at.b, at.h, at.n, at.m}, {frame, element, nullptr, nullptr, moved})[0];

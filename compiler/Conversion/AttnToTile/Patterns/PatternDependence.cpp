@@ -90,4 +90,32 @@ bool tellsHeadsApart(Attribute pattern, const Attend &attend, int64_t packed) {
       .wasInterrupted();
 }
 
+/// Whether a region reads an element of each pair, of which its block's argument `query` and the next one are the
+/// indices.
+static bool readsPairs(Region &region, unsigned query) {
+  Block &body = region.front();
+  llvm::SmallPtrSet<Value, 8> ofQueries{body.getArgument(query)}, ofKeys{body.getArgument(query + 1)};
+  for (Operation &op : body) {
+    bool query = llvm::any_of(op.getOperands(), [&](Value each) { return ofQueries.contains(each); });
+    bool key = llvm::any_of(op.getOperands(), [&](Value each) { return ofKeys.contains(each); });
+    if (isa<attn::ElementOp>(op) && query && key)
+      return true;
+    for (Value result : op.getResults()) {
+      if (query)
+        ofQueries.insert(result);
+      if (key)
+        ofKeys.insert(result);
+    }
+  }
+  return false;
+}
+
+bool masksReadPairs(const Attend &attend) {
+  return llvm::any_of(attend.masks, [](Region *mask) { return readsPairs(*mask, 2); });
+}
+
+bool readsPairs(const Attend &attend) {
+  return (attend.scoreMod && readsPairs(*attend.scoreMod, 3)) || masksReadPairs(attend);
+}
+
 } // namespace weft

@@ -21,4 +21,10 @@ Dependence dependenceOf(mlir::Attribute pattern, const Attend &attend);
 /// (weft.select_blocks), and a tile of several heads walks what one of them needs (BlockLists.h).
 bool tellsHeadsApart(mlir::Attribute pattern, const Attend &attend, int64_t packed);
 
+/// Whether a mask reads an element of each pair.
+bool masksReadPairs(const Attend &attend);
+
+/// Whether a mask or a score_mod does: a block of them is in registers beside the scores.
+bool readsPairs(const Attend &attend);
+
 } // namespace weft
