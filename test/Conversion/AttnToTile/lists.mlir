@@ -38,7 +38,25 @@ func.func @strided(%q: !t, %k: !t, %v: !t) -> !t attributes {attn.program} {
 // CHECK: return
 func.func @entries(%q: !t, %k: !t, %v: !t, %index: !i, %count: !c) -> !t attributes {attn.program} {
   %o, %lse = attn.attend %q keys(%k : !t) values(%v : !t) over(%index, %count : !i, !c)
-    {patterns = [#attn.blocks<index = 0, count = 1, blockM = 64, blockN = 64>], scale = 0.125 : f32} : !t -> !t, !l
+    {patterns = [#attn.blocks<index = 0, count = 1, blockM = 64, blockN = 64>], scale = 0.125 : f32,
+     schedule = #attn.schedule<rows = 128, columns = 64, warps = 4, stages = 2>} : !t -> !t, !l
+  return %o : !t
+}
+
+// -----
+
+// Tiles are no larger than a pattern's blocks by default: these are asked once a block.
+
+!t = !attn.tensor<[B, H, N, 64], f16>
+!l = !attn.tensor<[B, H, N], f32>
+!b = !attn.tensor<[B, H, R, C], i1>
+// CHECK: attn.launch @blocks_of_queries({{.*}}) grid ["cdiv(N, 64)", "H", "B"]
+// CHECK-LABEL: func.func @blocks_of_queries(
+// CHECK-NOT: tensor<64x
+// CHECK: return
+func.func @small_blocks(%q: !t, %k: !t, %v: !t, %bits: !b) -> !t attributes {attn.program} {
+  %o, %lse = attn.attend %q keys(%k : !t) values(%v : !t) over(%bits : !b)
+    {patterns = [#attn.block_bitmap<bits = 0, blockM = 64, blockN = 64>], scale = 0.125 : f32} : !t -> !t, !l
   return %o : !t
 }
 

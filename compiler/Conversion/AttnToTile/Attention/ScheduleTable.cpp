@@ -1,8 +1,9 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
-// Default schedules, in three steps:
+// Default schedules, in four steps:
 //
 //   table            form, element type, head sizes, unit     ─▶   rows, columns, warps, stages, channels
 //   windows          a window's tokens are its tile's rows
+//   blocks           tiles are no larger than the blocks of a pattern that has some
 //   target           what a block's shared memory does not hold gets fewer stages, then smaller tiles
 //
 // A row of the table says what a program holds in registers: rows × (value channels + columns) sums over the threads
@@ -244,10 +245,52 @@ const Row *findRow(Form form, const Attend &attend) {
   return nullptr;
 }
 
+/// The smallest blocks of queries and of keys of a pattern that tables or chance give block by block; the largest
+/// numbers without any.
+std::pair<int64_t, int64_t> smallestBlocks(const Attend &attend) {
+  int64_t queries = any, keys = any;
+  auto meet = [&](int64_t ofQueries, int64_t ofKeys) {
+    queries = std::min(queries, ofQueries);
+    keys = std::min(keys, ofKeys);
+  };
+  ArrayAttr patterns = attend.patterns;
+  patterns.walk([&](Attribute part) {
+    if (auto blocks = dyn_cast<attn::BlocksAttr>(part))
+      meet(blocks.getBlockM(), blocks.getBlockN());
+    else if (auto bitmap = dyn_cast<attn::BlockBitmapAttr>(part))
+      meet(bitmap.getBlockM(), bitmap.getBlockN());
+    else if (auto random = dyn_cast<attn::RandomBlocksAttr>(part))
+      meet(random.getBlock(), random.getBlock());
+  });
+  return {queries, keys};
+}
+
+/// A tile over several blocks of a pattern walks what one of them needs, and masks the others: it is no larger than they
+/// are, as long as it has the rows of four warps' matrix instructions.
+Sizes withinBlocks(Form form, Sizes sizes, const Attend &attend) {
+  constexpr int64_t leastRows = 64, leastColumns = 32;
+  auto [queries, keys] = smallestBlocks(attend);
+  const bool isKeys = form == Form::Keys || form == Form::KeysAlongDiagonal || form == Form::KeysAlone ||
+                      form == Form::OnePass || form == Form::Values;
+  const int64_t rows = isKeys ? keys : queries, columns = isKeys ? queries : keys;
+  const int64_t heads = form == Form::Forward ? attend.sharedGroup() : 1; // of each of which a tile has rows
+  while (sizes.rows > leastRows && sizes.rows / heads > rows) {
+    sizes.rows /= 2;
+    const int64_t warps = std::min(sizes.warps, std::max<int64_t>(4, sizes.rows / 16));
+    // Fewer warps copy more each, and hold the addresses: beside the sums of wide heads there is no room.
+    if (warps < sizes.warps && form != Form::Forward && attend.headSize() > 64)
+      sizes.columns = std::min(sizes.columns, leastColumns);
+    sizes.warps = warps;
+  }
+  while (sizes.columns > leastColumns && sizes.columns > columns)
+    sizes.columns /= 2;
+  return sizes;
+}
+
 Sizes lookUp(Form form, const Attend &attend) {
   const Row *row = findRow(form, attend);
   assert(row && "every form but that of dv alone has a row for all sizes");
-  return row->sizes;
+  return withinBlocks(form, row->sizes, attend);
 }
 
 /// What decides how much a kernel holds.
