@@ -20,10 +20,10 @@ def patterns(monkeypatch):
 #: at most this of the instructions of full attention, and this of its own for finding its blocks. Going through all
 #: pairs of a list of blocks took 5 times what attention did, and of weights that chance drops 4 tenths of all.
 MOST = {
-    "blocks": (1.06, 0.22),
-    "bitmap": (1.4, 0.1),
-    "documents": (0.8, 0.35),
-    "mask tensor": (2.4, 0.13),
+    "blocks": (0.78, 0.12),
+    "bitmap": (0.78, 0.06),
+    "documents": (0.7, 0.22),
+    "mask tensor": (2.3, 0.13),
     "by chance": (2.35, 0.0),
     "longformer": (1.2, 0.0),
 }

@@ -152,6 +152,8 @@ private:
   RowTile sideOf(Value number, int64_t count, bool ofKeys);
   /// The row of a tensor [batches, heads, tiles, ..] that is the program's.
   Value rowOf(const TensorParameter &tensor);
+  /// Whether `asked` is the same in every pair of a block.
+  bool isCoarse(Attribute asked) const;
   /// How many of a block's pairs belong to `asked`, and how many it has.
   std::pair<Value, Value> belonging(const RowTile &block, Attribute asked);
   /// The list with a block at its end if `asked` has one of its pairs.
@@ -209,13 +211,16 @@ Value ListKernel::rowOf(const TensorParameter &tensor) {
   return b.addPtr(tensor.pointer, offset);
 }
 
+bool ListKernel::isCoarse(Attribute asked) const {
+  Dependence its = dependenceOf(asked, attend);
+  return its.rowStep % (tileKeys ? columns : rows) == 0 && its.columnStep % (tileKeys ? rows : columns) == 0;
+}
+
 std::pair<Value, Value> ListKernel::belonging(const RowTile &block, Attribute asked) {
   const RowTile &queries = tileKeys ? block : tile, &keys = tileKeys ? tile : block;
-  Dependence its = dependenceOf(asked, attend);
-  bool coarse = its.rowStep % queries.count == 0 && its.columnStep % keys.count == 0;
   auto count = [&](const RowTile &ofHead) {
     return countPairs(arithmetic, asked,
-                      {ofHead, keys, standing.queryLength, standing.keyLengths[domain], tileKeys, coarse});
+                      {ofHead, keys, standing.queryLength, standing.keyLengths[domain], tileKeys, isCoarse(asked)});
   };
   return depends.head && packed > 1 ? countOfHeads(b, queries, packed, count) : count(queries);
 }
@@ -261,7 +266,8 @@ SmallVector<Value> ListKernel::walk() {
 BlockLists ListKernel::finish(ValueRange lengths) {
   b.store(countRow, lengths[0], {});
   b.store(b.addPtr(countRow, b.i32(1)), lengths[1], {});
-  auto results = frame.finish({{sizes.tiles, sizes.heads, sizes.batches}, 4, 1});
+  const int64_t warps = isCoarse(pattern) ? 1 : 4; // of one number for a block
+  auto results = frame.finish({{sizes.tiles, sizes.heads, sizes.batches}, warps, 1});
   stored.recordAsValues(results);
   return {results[0], results[1], packed};
 }
