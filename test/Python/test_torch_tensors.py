@@ -224,6 +224,16 @@ def test_gradients_through(qkv, kind):
     close(found.grad, wanted.grad)
 
 
+@pytest.mark.parametrize("kind", ["torch", "NumPy"])
+def test_copies_have_rows_of_their_own(kind):
+    """Rows with gaps may start at multiples of 16 bytes where those of the copy that kernels read do not."""
+    x = torch.randn(1, 2, 16, 10)
+    spaced = torch.stack([x, x], -1).flatten(3)[..., :20:2]
+    assert spaced.stride() == (640, 320, 20, 2) and spaced.data_ptr() % 16 == 0
+    found = attention(*3 * [spaced if kind == "torch" else spaced.numpy()])
+    close(torch.as_tensor(found), reference(x, x, x))
+
+
 GRADIENTS = {
     "expanded": lambda y, w: y.sum(),
     "negated": lambda y, w: (torch._neg_view(y) * w).sum(),

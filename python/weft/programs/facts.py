@@ -75,13 +75,25 @@ def _is_bits(array: Any, declared: dtype) -> bool:
     return bits is not None and hasattr(array, "ctypes") and str(array.dtype) == bits
 
 
+def has_rows(array: Any) -> bool:
+    """Whether the last axis of an array has no gaps; of any other array kernels read a contiguous copy."""
+    if array.ndim == 0 or array.shape[-1] == 1:
+        return True
+    if hasattr(array, "data_ptr"):
+        return bool(array.stride(-1) == 1)
+    return bool(array.strides[-1] == array.itemsize)
+
+
 def is_aligned(array: Any) -> bool:
-    """Whether every row of an array starts at a multiple of 16 bytes, so that wide accesses are possible."""
+    """Whether every row of an array, as kernels read it, starts at a multiple of 16 bytes, so that wide accesses are
+    possible."""
     if hasattr(array, "data_ptr"):
         address, size = array.data_ptr(), array.element_size()
         strides = [stride * size for stride in array.stride()]
     else:
-        address, strides = array.ctypes.data, array.strides
+        address, size, strides = array.ctypes.data, array.itemsize, array.strides
+    if not has_rows(array):
+        return array.shape[-1] * size % 16 == 0 or all(extent <= 1 for extent in array.shape[:-1])
     if address % 16:
         return False
     return all(stride % 16 == 0 or extent <= 1 for stride, extent in zip(strides[:-1], array.shape, strict=False))

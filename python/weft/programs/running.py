@@ -17,7 +17,7 @@ from ..runtime.plans import bind, evaluate
 from ..runtime.program import empty
 from . import choices
 from .compiled import Compiled, compiled
-from .facts import is_aligned, readable
+from .facts import has_rows, is_aligned, readable
 from .inputs import rebuild
 from .trace import Traced
 
@@ -124,17 +124,17 @@ def tuned(
 
 
 def alike(arrays: Sequence[Any]) -> list[Any]:
-    """The arrays, all of torch where one is; the last axis of each contiguous."""
+    """The arrays, all of torch where one is; the last axis of each has no gaps."""
     if any(isinstance(array, exchange.DeviceArray) for array in arrays):
         return [_in_rows(array) for array in arrays]
     if not any(hasattr(array, "data_ptr") for array in arrays):
         import numpy as np
 
-        return [a if a.ndim == 0 or a.strides[-1] == a.itemsize else np.ascontiguousarray(a) for a in arrays]
+        return [a if has_rows(a) else np.ascontiguousarray(a) for a in arrays]
     import torch
 
     found = [a if isinstance(a, torch.Tensor) else in_torch(a) for a in arrays]
-    return [a if a.dim() == 0 or a.stride(-1) == 1 or a.shape[-1] == 1 else a.contiguous() for a in found]
+    return [a if has_rows(a) else a.contiguous() for a in found]
 
 
 def in_torch(array: Any) -> Any:
