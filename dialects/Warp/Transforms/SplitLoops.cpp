@@ -16,6 +16,7 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "llvm/ADT/SetVector.h"
 
 namespace weft::warp {
 #define GEN_PASS_DEF_WARPSPLITLOOPS
@@ -100,18 +101,26 @@ static Changes changesAtOnePlace(scf::ForOp loop) {
   return found;
 }
 
-/// Replaces a value by what it is known to be, and all that this decides, and erases what nothing needs any more.
-static void decide(Value value, Value known, OpBuilder &b) {
+/// What an operation of one result folds to, or null.
+static Value foldedTo(Operation *op, OpBuilder &b) {
+  SmallVector<Value> folded;
+  // A fold in place gives nothing: it moves a constant behind the other operand, where the next one sees it.
+  if (succeeded(b.tryFold(op, folded)) && folded.empty() && failed(b.tryFold(op, folded)))
+    return {};
+  return folded.empty() || folded.front() == op->getResult(0) ? Value() : folded.front();
+}
+
+/// Replaces a value by what it is known to be, and all that this decides. The operations that made them are `decided`,
+/// and not erased here: one is met again where another of its operands is decided.
+static void decide(Value value, Value known, OpBuilder &b, SetVector<Operation *> &decided) {
   SmallVector<Operation *> users(value.getUsers());
   value.replaceAllUsesWith(known);
-  for (Operation *user : users) {
-    SmallVector<Value> folded;
-    if (user->getNumResults() == 1 && isMemoryEffectFree(user) && succeeded(b.tryFold(user, folded)) &&
-        folded.front() != user->getResult(0))
-      decide(user->getResult(0), folded.front(), b);
-  }
-  if (Operation *made = value.getDefiningOp(); made && isOpTriviallyDead(made))
-    made->erase();
+  for (Operation *user : users)
+    if (user->getNumResults() == 1 && isMemoryEffectFree(user))
+      if (Value folded = foldedTo(user, b))
+        decide(user->getResult(0), folded, b, decided);
+  if (Operation *made = value.getDefiningOp())
+    decided.insert(made);
 }
 
 /// A copy of the loop over begin .. end - 1, before or behind the place of changes.
@@ -122,12 +131,16 @@ static scf::ForOp part(OpBuilder &b, scf::ForOp loop, Value begin, Value end, Va
   made.setLowerBound(begin);
   made.setUpperBound(end);
   made.getInitArgsMutable().assign(carried);
+  SetVector<Operation *> decided;
   for (Change change : changes) {
     Value copy = map.lookup(change.compare.getResult());
     OpBuilder inside(made.getBody(), made.getBody()->begin());
     bool known = before == change.before;
-    decide(copy, arith::ConstantOp::create(inside, copy.getLoc(), inside.getBoolAttr(known)), inside);
+    decide(copy, arith::ConstantOp::create(inside, copy.getLoc(), inside.getBoolAttr(known)), inside, decided);
   }
+  for (Operation *op : decided)
+    if (isOpTriviallyDead(op))
+      op->erase();
   return made;
 }
 

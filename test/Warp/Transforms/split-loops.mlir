@@ -151,3 +151,29 @@ func.func @branches(%all: i1, %mask: tensor<8x64xi1>, %row: tensor<1x64xi1>, %x:
   %z = arith.select %o, %y, %none : tensor<8x64xi1>, tensor<8x64xf32>
   return %z : tensor<8x64xf32>
 }
+
+// One condition decides both operands of another, and what reads them; one stands before what is not known.
+// CHECK-LABEL: func.func @decided_twice
+// CHECK-SAME: (%[[N:.*]]: i32, %{{.*}}: i32, %[[MASK:[a-z0-9]+]]: tensor<64xi1>
+// CHECK: scf.for
+// CHECK-NEXT: arith.addf
+// CHECK-NEXT: scf.yield
+// CHECK: scf.for
+// CHECK-NEXT: arith.select %[[MASK]]
+// CHECK-NOT: scf.for
+func.func @decided_twice(%n: i32, %p: i32, %mask: tensor<64xi1>, %x: tensor<64xf32>, %none: tensor<64xf32>) -> tensor<64xf32> {
+  %zero = arith.constant 0 : i32
+  %one = arith.constant 1 : i32
+  %r = scf.for %i = %zero to %n step %one iter_args(%acc = %none) -> (tensor<64xf32>) : i32 {
+    %all = arith.cmpi slt, %i, %p : i32
+    %same = arith.andi %all, %all : i1
+    %either = arith.ori %same, %all : i1
+    %both = arith.andi %either, %same : i1
+    %everywhere = tile.splat %both : i1 -> tensor<64xi1>
+    %m = arith.ori %everywhere, %mask : tensor<64xi1>
+    %y = arith.select %m, %x, %none : tensor<64xi1>, tensor<64xf32>
+    %sum = arith.addf %acc, %y : tensor<64xf32>
+    scf.yield %sum : tensor<64xf32>
+  }
+  return %r : tensor<64xf32>
+}
