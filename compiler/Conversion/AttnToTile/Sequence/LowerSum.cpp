@@ -211,13 +211,25 @@ static Value productOf(TileBuilder &b, ArrayRef<Value> sizes) {
   return product;
 }
 
+namespace {
+/// A kernel that adds up tile by tile.
+struct TiledSum {
+  KernelFrame frame;
+  TileBuilder &b;
+  TensorParameter source;
+  SumTile tile;
+  SumAxes axes;
+
+  TiledSum(attn::SumOp op, const StoredValues &stored)
+      : frame(op, "sum"), b(frame.b), source(frame.input(stored.at(op.getSource()))),
+        tile(SumTile::of(wholeType(op.getSource()))), axes(axesOf(op, frame)) {}
+};
+} // namespace
+
 static void sumRows(attn::SumOp op, StoredValues &stored) {
   attn::WholeTensorType from = wholeType(op.getSource()), to = wholeType(op.getResult());
-  KernelFrame frame(op, "sum");
-  TileBuilder &b = frame.b;
-  const TensorParameter source = frame.input(stored.at(op.getSource()));
-  const SumTile tile = SumTile::of(from);
-  const SumAxes axes = axesOf(op, frame);
+  TiledSum kernel(op, stored);
+  auto &[frame, b, source, tile, axes] = kernel;
   const SmallVector<Value> others = tile.others(b, axes.kept);
   Value rows = b.add(b.mul(b.programId(tile::Axis::X), b.i32(tile.count)), b.range(tile.count));
   Value columns = b.add(b.mul(b.programId(tile::Axis::Y), b.i32(tile.width)), b.range(tile.width));
@@ -245,12 +257,9 @@ static void sumRows(attn::SumOp op, StoredValues &stored) {
 }
 
 static void sumLines(attn::SumOp op, StoredValues &stored) {
-  attn::WholeTensorType from = wholeType(op.getSource()), to = wholeType(op.getResult());
-  KernelFrame frame(op, "sum");
-  TileBuilder &b = frame.b;
-  const TensorParameter source = frame.input(stored.at(op.getSource()));
-  const SumTile tile = SumTile::of(from);
-  const SumAxes axes = axesOf(op, frame);
+  attn::WholeTensorType to = wholeType(op.getResult());
+  TiledSum kernel(op, stored);
+  auto &[frame, b, source, tile, axes] = kernel;
   const SmallVector<Value> others = tile.others(b, axes.added);
   Value result = b.programId(tile::Axis::X), count = productOf(b, others), length = axes.added[tile.axis];
   Value first = b.addPtr(source.pointer, offsetsOf(b, source, result, axes.kept, axes.added));
