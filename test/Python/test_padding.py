@@ -2,6 +2,7 @@
 """Rows and channels past the end hold f(0) of what is computed, and count nowhere: random programs and their gradients
 against float64 (padding_programs.py)."""
 
+import itertools
 import random
 
 import pytest
@@ -116,9 +117,22 @@ def test_a_sum_that_leaves_out_a_batch_of_one(seed):
     torch.testing.assert_close(got.double(), want, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("consumer", ["mean", "packed mean", "sum of tokens", "convolution", "convolution over a grid"])
+OUTER = ("mean", "packed mean", "sum of tokens", "convolution", "convolution over a grid")
+INNER = ("convolution", "centred convolution", "packed convolution", "convolution over a grid")
+#: those that take longest to compile; each side is in another pair too
+LONG = {
+    ("convolution", "convolution over a grid"),
+    ("convolution over a grid", "convolution"),
+    ("convolution over a grid", "convolution over a grid"),
+}
+
+
 @pytest.mark.parametrize(
-    "inner", ["convolution", "centred convolution", "packed convolution", "convolution over a grid"]
+    "inner, consumer",
+    [
+        pytest.param(*pair, marks=[pytest.mark.slow] if pair in LONG else [])
+        for pair in itertools.product(INNER, OUTER)
+    ],
 )
 def test_convolutions_within_what_is_added_up(inner, consumer, seed):
     """A tile of a part of the tokens, or of those that a tap meets, has rows that exist and are not its own: neighbours
