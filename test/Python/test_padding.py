@@ -129,10 +129,7 @@ LONG = {
 
 @pytest.mark.parametrize(
     "inner, consumer",
-    [
-        pytest.param(*pair, marks=[pytest.mark.slow] if pair in LONG else [])
-        for pair in itertools.product(INNER, OUTER)
-    ],
+    [pytest.param(*pair, marks=[pytest.mark.slow] if pair in LONG else []) for pair in itertools.product(INNER, OUTER)],
 )
 def test_convolutions_within_what_is_added_up(inner, consumer, seed):
     """A tile of a part of the tokens, or of those that a tap meets, has rows that exist and are not its own: neighbours
