@@ -16,10 +16,9 @@ from collections.abc import Callable
 
 import torch
 import weft
-from weft.programs.compiled import compiled
 from weft.tables import console_class, table_class
 from weft.targets import targets
-from weft.testing.plans import instructions, run_plan
+from weft.testing.plans import counted, instructions
 
 HEADS, D, BLOCK = 4, 64, 64
 
@@ -76,15 +75,8 @@ PATTERNS: dict[str, Callable[[int], weft.Pattern]] = {
 def counts(pattern: weft.Pattern, tokens: int, target: str) -> dict[str, int]:
     """Warp instructions of each kernel, forward and backward."""
     torch.manual_seed(0)
-    q, k, v, out = (torch.randn(1, HEADS, tokens, D).half() for _ in range(4))
-    traced = attention.trace(attention.bind([q, k, v], {"pattern": pattern}))
-    form = compiled(traced, target, True)
-    inputs = [x.numpy() for x in (q, k, v, *map(torch.as_tensor, traced.captured))]
-    forward = run_plan(form.ptx, form.info, "attention.forward", inputs, checks="none")
-    results = list(forward.outputs.values())
-    given = [*inputs, *(results[number] for number in form.saved_outputs), out.numpy()]
-    backward = run_plan(form.ptx, form.info, "attention.backward", given, checks="none")
-    return instructions(forward) | instructions(backward)
+    runs = counted(attention, *torch.randn(3, 1, HEADS, tokens, D).half(), target=target, pattern=pattern)
+    return instructions(runs["forward"]) | instructions(runs["backward"])
 
 
 def main() -> None:

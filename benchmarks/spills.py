@@ -18,17 +18,13 @@ from typing import Any
 
 import torch
 import weft
+from patterns import HEADS, PATTERNS, attention
 from weft.compiler.ptxas import Resources, assemble
 from weft.programs.compiled import compiled
 from weft.tables import console_class, table_class
 from weft.targets import targets
 
-TOKENS, HEADS = 512, 4
-
-
-@weft.program
-def attention(q, k, v, *, pattern):
-    return weft.softmax(q, k, pattern) @ v
+TOKENS = 512
 
 
 @weft.program
@@ -115,22 +111,6 @@ def heads_of(D: int, Dv: int) -> torch.Tensor:
     return torch.zeros(HEADS)
 
 
-def documents() -> Any:
-    ids = torch.arange(TOKENS, dtype=torch.int32) // 100
-    return weft.document(ids, ids) & weft.causal()
-
-
-def blocks() -> Any:
-    side = TOKENS // 64
-    index = torch.arange(side, dtype=torch.int32).repeat(1, HEADS, side, 1)
-    return weft.blocks(index, torch.full((1, HEADS, side), side, dtype=torch.int32), block=(64, 64))
-
-
-def mask_tensor() -> Any:
-    mask = torch.ones(TOKENS, TOKENS, dtype=torch.bool)
-    return weft.mask(lambda b, h, n, m: mask[n, m])
-
-
 #: a form's program, its pattern if it has one, query heads that share keys, and what it takes beside q, k and v
 FORMS: dict[str, tuple[Any, Any, int, Callable[[int, int], torch.Tensor] | None]] = {
     "full": (attention, weft.full(), 1, None),
@@ -146,10 +126,10 @@ FORMS: dict[str, tuple[Any, Any, int, Callable[[int, int], torch.Tensor] | None]
     "neighbourhood bias": (biased, weft.neighbourhood((16, 32), (7, 7)), 1, table_of),
     "sigmoid": (sigmoid, weft.causal(), 1, heads_of),
     "temperature": (tempered, weft.causal(), 1, lambda D, Dv: torch.zeros(HEADS, TOKENS)),
-    "mask tensor": (attention, mask_tensor(), 1, None),
-    "documents": (attention, documents(), 1, None),
-    "blocks": (attention, blocks(), 1, None),
-    "bitmap": (attention, weft.block_bitmap(torch.ones(1, HEADS, 8, 8, dtype=torch.bool), block=(64, 64)), 1, None),
+    "mask tensor": (attention, PATTERNS["mask tensor"](TOKENS), 1, None),
+    "documents": (attention, PATTERNS["documents"](TOKENS), 1, None),
+    "blocks": (attention, PATTERNS["blocks"](TOKENS), 1, None),
+    "bitmap": (attention, PATTERNS["bitmap"](TOKENS), 1, None),
     "dropout": (dropped, weft.causal(), 1, lambda D, Dv: torch.zeros(2, dtype=torch.int32)),
     "cap": (capped, weft.causal(), 1, None),
     "cap shared": (capped, weft.causal(), 4, None),

@@ -54,7 +54,7 @@ def counted(
     options: dict[str, Any] = {"checks": checks, "sample": sample, "counts_only": bool(sample) and counts_only}
     traced = program.trace(program.bind(arrays, static))
     form = compiled(traced, target or default_target(), backward)
-    inputs = [_bits(array) for array in _tensors(arrays)]
+    inputs = [_bits(array) for array in [*_tensors(arrays), *traced.captured]]
     name = f"{traced.name}.forward" if backward else traced.name
     forward = run_plan(form.ptx, form.info, name, inputs, **options)
     if not backward:

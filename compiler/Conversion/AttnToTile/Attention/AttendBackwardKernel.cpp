@@ -175,7 +175,7 @@ Value BackwardKernel::belongs(unsigned domain, const RowTile &queries, const Row
                                     standing.keyLengths[domain]};
   // A span's bounds come from the tables of the rows, which the kernel holds.
   bool turned = !queriesDown && attn::hasSpan(pattern);
-  arithmetic.whole = {inside ? Value() : queriesDown ? place.m : place.n, columns.tokens};
+  arithmetic.whole = wholePlaces(columns, queriesDown ? place.m : place.n);
   Value contained = turned ? attn::contains(arithmetic, attn::transposePattern(pattern), place.transposed())
                            : attn::contains(arithmetic, pattern, place);
   // Keys past the end are in no such pattern, and queries past it have weights of 0.
@@ -239,7 +239,7 @@ Pairs BackwardKernel::pairs(unsigned domain, const QuerySide &queries, const Key
                                downOrAcross(queries.rows.token, true),
                                downOrAcross(keys.rows.token, false)};
   Value read = there ? b.broadcast(there, shape) : Value();
-  const WholePlaces whole{columns.inside ? Value() : arguments[queriesDown ? 4 : 3], columns.tokens};
+  const WholePlaces whole = wholePlaces(columns, arguments[queriesDown ? 4 : 3]);
   auto element = [&](Value tensor, ValueRange indices) {
     return loadAtPairs(frame, stored.at(tensor), indices, arguments, read, whole);
   };
@@ -308,8 +308,7 @@ SmallVector<Value> BackwardKernel::walk(unsigned domain, const RowTile &rows, Va
   auto atBlock = [&](const WalkedBlock &block, ValueRange carried) {
     llvm::SaveAndRestore whole(wholeRows, block.wholeRows);
     Value start = b.mul(block.number, b.i32(columns));
-    bool bounded = !block.full.everywhere && !block.columnsExist;
-    return body(rowsFrom(b, start, columns, columnLength, bounded), block.full, carried);
+    return body(rowsFrom(b, start, columns, columnLength, block.isBounded()), block.full, carried);
   };
   if (lists[domain].blocks)
     return walkListed(frame, lists[domain], standing.number, standing.batch, head, initial, atBlock,

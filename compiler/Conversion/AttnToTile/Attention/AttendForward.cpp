@@ -168,7 +168,7 @@ Value ForwardKernel::modified(Region &region, Value product, const RowTile &keys
   SmallVector<Value> arguments{product, rows.batch, rows.headOfRow(b, true), b.column(rows.token), b.row(keys.token)};
   Value exists = b.column(rows.inside);
   exists = b.broadcast(belongs ? b.both(belongs, exists) : exists, {rows.count, keys.count});
-  const WholePlaces whole{keys.inside ? Value() : arguments.back(), keys.tokens};
+  const WholePlaces whole = wholePlaces(keys, arguments.back());
   auto element = [&](Value tensor, ValueRange indices) {
     return loadAtPairs(frame, stored.at(tensor), indices, arguments, exists, whole);
   };
@@ -196,7 +196,7 @@ ForwardKernel::Scores ForwardKernel::scores(unsigned domain, const RowTile &keys
                                       b.row(keys.token), standing.queryLength,    standing.keyLengths[domain]};
     belongs = keys.inside ? b.row(keys.inside) : Value();
     Attribute pattern = attend.patterns[domain];
-    arithmetic.whole = {belongs ? Value() : place.m, keys.tokens};
+    arithmetic.whole = wholePlaces(keys, place.m);
     // A count may end the keys before the pattern does.
     if (!belongs || (attn::patterns::keysExist(pattern) && attend.counts.empty()) || keepsInside(attend, pattern))
       belongs = attn::contains(arithmetic, pattern, place);
@@ -343,8 +343,7 @@ State ForwardKernel::walkDomain(unsigned domain, const State &state) {
     if (splits && !splits->wanted)
       cast<scf::ForOp>(b.getInsertionBlock()->getParentOp())->setAttr(tile::fewIterationsAttrName, b.getUnitAttr());
     Value start = b.mul(block.number, b.i32(schedule.getColumns()));
-    RowTile keys = rowsFrom(b, start, schedule.getColumns(), standing.keyLengths[domain],
-                            !block.full.everywhere && !block.columnsExist);
+    RowTile keys = rowsFrom(b, start, schedule.getColumns(), standing.keyLengths[domain], block.isBounded());
     keys.isBlock = !standing.keyBase;
     if (!attend.counts.empty())
       keys.counts = attend.counts[domain];

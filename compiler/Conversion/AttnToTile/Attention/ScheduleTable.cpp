@@ -181,17 +181,9 @@ bool keepsScores(const Attend &attend) {
   return backward && attend.scoreMod && !backward.getScoreModGrad().getArgument(0).use_empty();
 }
 
-/// Whether tables say which blocks a pattern has.
-bool readsTables(Attribute pattern) {
-  return pattern
-      .walk([](Attribute part) {
-        return isa<attn::BlocksAttr, attn::BlockBitmapAttr>(part) ? WalkResult::interrupt() : WalkResult::advance();
-      })
-      .wasInterrupted();
-}
-
 /// Whether a kernel of that form holds nothing beside its products: scores as they are, of a pattern that reads nothing,
-/// and tokens' channels and results that are stored. A program of forward that heads share has rows of each; one of keys goes through the heads.
+/// and tokens' channels and results that are stored. A program of forward that heads share has rows of each; one of keys
+/// goes through the heads.
 bool isPlain(Form form, const Attend &attend) {
   bool computesOperands = llvm::any_of(attend.op->getOperands(), [](Value each) {
     return cast<attn::WholeTensorType>(each.getType()).getRank() == 4 && isComputedAlong(each.getDefiningOp()) &&
@@ -201,7 +193,8 @@ bool isPlain(Form form, const Attend &attend) {
   auto computesFrom = [](ResultRange results) {
     return llvm::any_of(results, [](Value each) { return llvm::any_of(each.getUsers(), isComputedAlong); });
   };
-  bool readsPattern = readsPairs(attend) || llvm::any_of(attend.patterns, readsTables);
+  bool readsPattern =
+      readsPairs(attend) || anyPart(attend.patterns, llvm::IsaPred<attn::BlocksAttr, attn::BlockBitmapAttr>);
   return !attend.scoreMod && !readsPattern && (isQuery || attend.sharedGroup() == 1) && !computesOperands &&
          !computesFrom(isQuery ? attend.op->getResults().take_front() : attend.op->getResults());
 }
@@ -425,11 +418,7 @@ bool isDiagonal(Attribute pattern) {
 }
 
 /// Whether walks of an op are along a diagonal, whose blocks masks cut.
-bool hasDiagonal(attn::AttendBackwardOp op) {
-  return op.getPatterns()
-      .walk([](Attribute part) { return isDiagonal(part) ? WalkResult::interrupt() : WalkResult::advance(); })
-      .wasInterrupted();
-}
+bool hasDiagonal(attn::AttendBackwardOp op) { return anyPart(op.getPatterns(), isDiagonal); }
 
 /// The table's schedule of a gradient, in a window if there is one.
 attn::ScheduleAttr gradientSchedule(attn::AttendBackwardOp op, Form form) {

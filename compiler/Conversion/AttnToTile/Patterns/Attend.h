@@ -102,6 +102,11 @@ inline constexpr double log2OfE = 1.4426950408889634;
 /// Whether a pattern has no pair of a column that does not exist, so that nobody need ask: a span's tables say so.
 bool keepsInside(const Attend &attend, mlir::Attribute pattern);
 
+/// A tile's positions on its axis, `places`, if all of them exist.
+inline WholePlaces wholePlaces(const RowTile &tile, mlir::Value places) {
+  return {tile.inside ? mlir::Value() : places, tile.tokens};
+}
+
 /// An element of a stored tensor that a score_mod captures, at a block of pairs. `places` are what the region is given:
 /// such indices are inside, or past the end of a ragged block. Any others are read only where `exists` (i1 of the
 /// block's shape; null for everywhere).
@@ -143,6 +148,9 @@ struct WalkedBlock {
   Fullness full;
   bool wholeRows = false;
   bool columnsExist = false; ///< all of a block that is not full: it ends before the sequence does
+
+  /// Whether some of the columns may lie past the end.
+  bool isBounded() const { return !full.everywhere && !columnsExist; }
 };
 
 /// Whether the walks of an attention's kernel are joined: where boxes are copied ahead of loops, whose rows past the end

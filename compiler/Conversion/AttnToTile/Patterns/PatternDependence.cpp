@@ -71,23 +71,26 @@ Dependence dependenceOf(Attribute pattern, const Attend &attend) {
   return one;
 }
 
+bool anyPart(Attribute pattern, llvm::function_ref<bool(Attribute)> isSo) {
+  return pattern.walk([&](Attribute part) { return isSo(part) ? WalkResult::interrupt() : WalkResult::advance(); })
+      .wasInterrupted();
+}
+
 bool tellsHeadsApart(Attribute pattern, const Attend &attend, int64_t packed) {
   StringRef heads = attend.queryType().dim(1);
   if (attn::headCount(pattern) > 1)
     return true;
-  return pattern
-      .walk([&](Attribute part) {
-        bool apart = false;
-        if (auto mask = dyn_cast<attn::MaskAttr>(part))
-          apart = !attend.masks[mask.getRegion()]->front().getArgument(1).use_empty();
-        if (auto span = dyn_cast<attn::SpanAttr>(part))
-          for (int64_t table : {span.getLower(), span.getUpper(), span.getFirst(), span.getPast()}) {
-            StringRef own = wholeType(attend.patternOperands[table]).dim(1);
-            apart |= own != "1" && attn::headGroup(heads, own).value_or(1) % packed != 0;
-          }
-        return apart ? WalkResult::interrupt() : WalkResult::advance();
-      })
-      .wasInterrupted();
+  return anyPart(pattern, [&](Attribute part) {
+    bool apart = false;
+    if (auto mask = dyn_cast<attn::MaskAttr>(part))
+      apart = !attend.masks[mask.getRegion()]->front().getArgument(1).use_empty();
+    if (auto span = dyn_cast<attn::SpanAttr>(part))
+      for (int64_t table : {span.getLower(), span.getUpper(), span.getFirst(), span.getPast()}) {
+        StringRef own = wholeType(attend.patternOperands[table]).dim(1);
+        apart |= own != "1" && attn::headGroup(heads, own).value_or(1) % packed != 0;
+      }
+    return apart;
+  });
 }
 
 /// Whether a region reads an element of each pair, of which its block's argument `query` and the next one are the

@@ -13,6 +13,9 @@ struct Dependence {
           columnStep = 0; ///< the pattern is one value in aligned cells of so many queries and keys; 0: everywhere
 };
 
+/// Whether something is so of a pattern, or of a part of it.
+bool anyPart(mlir::Attribute pattern, llvm::function_ref<bool(mlir::Attribute)> isSo);
+
 Dependence dependenceOf(mlir::Attribute pattern, const Attend &attend);
 
 /// Whether heads that share keys, `packed` neighbours each, are not to be in one tile: their pattern asks for the head

@@ -101,12 +101,17 @@ struct SumAxes {
 };
 } // namespace
 
+static Value productOf(TileBuilder &b, ArrayRef<Value> sizes) {
+  Value product = b.i32(1);
+  for (Value size : sizes)
+    product = b.mul(product, size);
+  return product;
+}
+
 static SumAxes axesOf(attn::SumOp op, KernelFrame &frame) {
   TileBuilder &b = frame.b;
   attn::WholeTensorType from = wholeType(op.getSource()), aligned = op.resultAtSourceRank();
   SumAxes axes;
-  axes.keptCount = b.i32(1);
-  axes.addedCount = b.i32(1);
   for (int64_t i = 0; i < from.getRank(); ++i) {
     StringRef size = from.dim(i), left = aligned.dim(i);
     axes.kept.push_back(frame.size(left));
@@ -116,9 +121,9 @@ static SumAxes axesOf(attn::SumOp op, KernelFrame &frame) {
       axes.added.push_back(frame.size(size));
     else
       axes.added.push_back(b.i32(*attn::headGroup(size, left)));
-    axes.keptCount = b.mul(axes.keptCount, axes.kept.back());
-    axes.addedCount = b.mul(axes.addedCount, axes.added.back());
   }
+  axes.keptCount = productOf(b, axes.kept);
+  axes.addedCount = productOf(b, axes.added);
   return axes;
 }
 
@@ -204,13 +209,6 @@ static SumTiles tilesOf(attn::SumOp op) {
   return axis > 0 && to.dim(axis - 1) != "1" && !isSmall(to) ? SumTiles::Rows : SumTiles::Columns;
 }
 
-static Value productOf(TileBuilder &b, ArrayRef<Value> sizes) {
-  Value product = b.i32(1);
-  for (Value size : sizes)
-    product = b.mul(product, size);
-  return product;
-}
-
 namespace {
 /// A kernel that adds up tile by tile.
 struct TiledSum {
@@ -249,9 +247,7 @@ static void sumRows(attn::SumOp op, StoredValues &stored) {
   Value places = b.add(b.column(b.mul(b.cast(rows, b.getI64Type()), wide)), b.row(b.cast(columns, b.getI64Type())));
   b.store(b.addPtr(output.pointer, b.broadcast(places, {tile.count, tile.width})),
           b.cast(loop.getResult(0), to.getElementType()), inside);
-  attn::WholeTensorType line = from.withDim(0, from.dim(tile.axis));
-  for (int64_t axis = 1; axis < line.getRank(); ++axis)
-    line = line.withDim(axis, "1");
+  auto line = attn::WholeTensorType::get(from.getDims().slice(tile.axis, 1), from.getElementType());
   std::string blocks = blocksOf(op.resultAtSourceRank().withDim(tile.axis, "1"), tile.count);
   stored.record(ValueRange(op.getResult()), frame.finish({{blocks, blocksOf(line, tile.width), "1"}, 4, 2}));
 }

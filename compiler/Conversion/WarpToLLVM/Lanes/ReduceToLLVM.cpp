@@ -140,28 +140,25 @@ private:
   Value wideOverWarp(NVVM::ReduxKind kind, Value total) {
     using Kind = NVVM::ReduxKind;
     Type i32 = e.b.getI32Type(), i64 = e.b.getI64Type();
-    auto redux = [&](Value part, Kind by) -> Value {
-      return NVVM::ReduxOp::create(e.b, e.loc, i32, part, by, e.i32(-1));
-    };
     auto shifted = [&](Value part, int64_t by) -> Value {
       return LLVM::ShlOp::create(e.b, e.loc, LLVM::ZExtOp::create(e.b, e.loc, i64, part), e.i64(by));
     };
     Value lower = LLVM::TruncOp::create(e.b, e.loc, i32, total);
     Value upper = LLVM::TruncOp::create(e.b, e.loc, i32, LLVM::LShrOp::create(e.b, e.loc, total, e.i64(32)));
-    Value above = redux(upper, kind), below;
+    Value above = overWarp(kind, upper), below;
     if (kind == Kind::ADD) {
-      Value first = redux(LLVM::AndOp::create(e.b, e.loc, lower, e.i32(0xffff)), kind);
-      Value second = redux(LLVM::LShrOp::create(e.b, e.loc, lower, e.i32(16)), kind);
+      Value first = overWarp(kind, LLVM::AndOp::create(e.b, e.loc, lower, e.i32(0xffff)));
+      Value second = overWarp(kind, LLVM::LShrOp::create(e.b, e.loc, lower, e.i32(16)));
       below = LLVM::AddOp::create(e.b, e.loc, shifted(second, 16), LLVM::ZExtOp::create(e.b, e.loc, i64, first));
       return LLVM::AddOp::create(e.b, e.loc, shifted(above, 32), below);
     }
     if (kind == Kind::AND || kind == Kind::OR || kind == Kind::XOR) {
-      below = redux(lower, kind);
+      below = overWarp(kind, lower);
     } else {
       const bool greatest = kind == Kind::MAX || kind == Kind::UMAX;
       Value isExtreme = LLVM::ICmpOp::create(e.b, e.loc, LLVM::ICmpPredicate::eq, upper, above);
       Value candidate = LLVM::SelectOp::create(e.b, e.loc, isExtreme, lower, e.i32(greatest ? 0 : -1));
-      below = redux(candidate, greatest ? Kind::UMAX : Kind::UMIN);
+      below = overWarp(greatest ? Kind::UMAX : Kind::UMIN, candidate);
     }
     return LLVM::OrOp::create(e.b, e.loc, shifted(above, 32), LLVM::ZExtOp::create(e.b, e.loc, i64, below));
   }
