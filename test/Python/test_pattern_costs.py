@@ -23,7 +23,7 @@ MOST = {
     "blocks": (0.78, 0.12),
     "bitmap": (0.78, 0.06),
     "documents": (0.7, 0.22),
-    "mask tensor": (2.3, 0.13),
+    "mask tensor": (1.55, 0.15),
     "by chance": (2.35, 0.0),
     "longformer": (1.2, 0.0),
 }

@@ -54,33 +54,75 @@ func.func @other(%q: !t, %k: !k, %v: !k, %table: !p) -> !t attributes {attn.prog
 
 // -----
 
-// A mask that reads a table: of the blocks that are not whole the last has a loop of its own, and in the others all columns
-// exist.
+// A mask that reads a table at each pair's own place: the kernel that lists blocks keeps what it says as bits, of which
+// attention reads 32 columns in a number.
 
 !t = !attn.tensor<[B, H, N, 64], f16>
 !k = !attn.tensor<[B, H, M, 64], f16>
 !p = !attn.tensor<[N, M], i1>
 !r = !attn.tensor<[B, H, N], f32>
 // CHECK-LABEL: func.func @mask(
-// CHECK: attn.launch @blocks_of_queries(
-// CHECK-LABEL: func.func @attend(
+// CHECK: %[[LISTS:[0-9]+]]:3 = attn.launch @blocks_of_queries(
+// CHECK-SAME: !attn.tensor<[1, 1, "(cdiv(N, 128)) * 128", "(cdiv(M, 64)) * 2"], i32>
+// CHECK-LABEL: func.func @blocks_of_queries(
+// Of the last keys, which may not exist, bits are 0; of all others the table is read as it lies.
 // CHECK: scf.for
-// CHECK-NOT: tile.load %{{.*}} : tensor<64x64x!tile.ptr<i1>>
-// CHECK: scf.yield
-// CHECK: arith.maxsi
-// CHECK: scf.for
-// CHECK-NOT: arith.minsi {{.*}} : tensor<1x64xi32>
-// CHECK: tile.load %{{.*}} : tensor<64x64x!tile.ptr<i1>>
-// CHECK: scf.yield
-// CHECK: scf.for
+// CHECK: scf.if
 // CHECK: arith.minsi {{.*}} : tensor<1x64xi32>
-// CHECK: tile.load %{{.*}} : tensor<64x64x!tile.ptr<i1>>
+// CHECK: tile.load %{{.*}} : tensor<128x64x!tile.ptr<i1>>
+// CHECK: } else {
+// CHECK-NOT: arith.minsi {{.*}} : tensor<1x64xi32>
+// CHECK: tile.load %{{.*}} : tensor<128x64x!tile.ptr<i1>>
+// CHECK: %[[BITS:[0-9]+]] = arith.select %{{.*}} : tensor<128x64xi1>, tensor<128x64xi32>
+// CHECK: tile.reshape %[[BITS]] : tensor<128x64xi32> -> tensor<128x2x32xi32>
+// CHECK: tile.reduce
+// CHECK: math.ctpop
+// CHECK: tile.store %{{.*}} : tensor<128x2x!tile.ptr<i32>>
+// CHECK-LABEL: func.func @attend(
+// CHECK-NOT: tile.ptr<i1>
+// CHECK: tile.load %{{.*}} : tensor<128x2x!tile.ptr<i32>>
+// CHECK: arith.shrui %{{.*}} : tensor<128x64xi32>
 func.func @mask(%q: !t, %k: !k, %v: !k, %table: !p) -> !t attributes {attn.program} {
   %out, %lse = attn.attend %q keys(%k : !k) values(%v : !k)
       {patterns = [#attn.mask<0>], scale = 0.125 : f32} : !t -> !t, !r masks({
     ^bb0(%b: i32, %h: i32, %n: i32, %m: i32):
       %0 = attn.element %table[%n, %m] : !p -> i1
       attn.yield %0 : i1
+    })
+  return %out : !t
+}
+
+// -----
+
+// Of heads that the mask tells apart bits would be more than a table that is of all heads; and of packed sequences they
+// would be of all tokens, of which a table may be one sequence's. The last block that is not whole has a loop of its own,
+// and in the others all columns exist.
+
+!t = !attn.tensor<[B, H, N, 64], f16>
+!k = !attn.tensor<[B, H, M, 64], f16>
+!p = !attn.tensor<[N, M], i32>
+!r = !attn.tensor<[B, H, N], f32>
+// CHECK-LABEL: func.func @heads(
+// CHECK: attn.launch @blocks_of_queries(
+// CHECK-LABEL: func.func @attend(
+// CHECK: scf.for
+// CHECK-NOT: tile.load %{{.*}} : tensor<64x64x!tile.ptr<i32>>
+// CHECK: scf.yield
+// CHECK: arith.maxsi
+// CHECK: scf.for
+// CHECK-NOT: arith.minsi {{.*}} : tensor<1x64xi32>
+// CHECK: tile.load %{{.*}} : tensor<64x64x!tile.ptr<i32>>
+// CHECK: scf.yield
+// CHECK: scf.for
+// CHECK: arith.minsi {{.*}} : tensor<1x64xi32>
+// CHECK: tile.load %{{.*}} : tensor<64x64x!tile.ptr<i32>>
+func.func @heads(%q: !t, %k: !k, %v: !k, %table: !p) -> !t attributes {attn.program} {
+  %out, %lse = attn.attend %q keys(%k : !k) values(%v : !k)
+      {patterns = [#attn.mask<0>], scale = 0.125 : f32} : !t -> !t, !r masks({
+    ^bb0(%b: i32, %h: i32, %n: i32, %m: i32):
+      %0 = attn.element %table[%n, %m] : !p -> i32
+      %1 = arith.cmpi sgt, %0, %h : i32
+      attn.yield %1 : i1
     })
   return %out : !t
 }

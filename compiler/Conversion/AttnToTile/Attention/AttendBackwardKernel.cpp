@@ -160,8 +160,9 @@ SmallVector<Value> BackwardKernel::zeroSums(ArrayRef<Chunk> chunks) {
   return llvm::map_to_vector(chunks, [&](const Chunk &chunk) { return b.zeros({schedule.getRows(), chunk.width}); });
 }
 
-/// Which pairs of a block belong: the pattern's, of columns that exist.
-Value BackwardKernel::belongs(unsigned domain, const RowTile &queries, const RowTile &keys) {
+Value BackwardKernel::belongs(unsigned domain, const RowTile &queries, const RowTile &keys, const Fullness &full) {
+  if (full.everywhere || full.pairs)
+    return full.pairs;
   const RowTile &columns = queriesDown ? keys : queries;
   Value inside = columns.inside ? b.row(columns.inside) : Value();
   if (windows && windows->exact)
@@ -224,8 +225,7 @@ Pairs BackwardKernel::pairs(unsigned domain, const QuerySide &queries, const Key
   if (full.at)
     product = b.select(full.at, b.zeros(shape), product);
   product = queriesDown ? outer(queries.q, keys.k, product) : outer(keys.k, queries.q, product);
-  Value minusShift = downOrAcross(queries.minusShift, true),
-        exists = full.everywhere ? Value() : belongs(domain, queries.rows, keys.rows);
+  Value minusShift = downOrAcross(queries.minusShift, true), exists = belongs(domain, queries.rows, keys.rows, full);
   if (sumsRows && masksRows() && rowsInside(rows))
     exists = exists ? b.both(exists, b.column(rows.inside)) : b.column(rows.inside);
   if (full.at)

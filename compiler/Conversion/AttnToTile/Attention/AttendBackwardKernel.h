@@ -111,7 +111,8 @@ public:
   llvm::SmallVector<mlir::Value> finish(llvm::ArrayRef<mlir::Value> roots, const RowTile &rows);
 
 protected:
-  mlir::Value belongs(unsigned domain, const RowTile &queries, const RowTile &keys);
+  /// Which pairs of a block belong: the pattern's, of columns that exist; null where all do.
+  mlir::Value belongs(unsigned domain, const RowTile &queries, const RowTile &keys, const Fullness &full);
   /// A number of each query, or of each key, along its side of a block.
   mlir::Value downOrAcross(mlir::Value vector, bool ofQueries) {
     return ofQueries == queriesDown ? b.column(vector) : b.row(vector);

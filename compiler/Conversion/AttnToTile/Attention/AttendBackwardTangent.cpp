@@ -93,7 +93,7 @@ ChangingPairs TangentKernel::changingPairs(unsigned domain, const QuerySide &que
   Value score = b.mul(product(queries.q, keys.k, b.zeros(shape)), b.f32(attend.scale));
   Value change = product(queries.q, ofKeys.k, product(ofQueries.q, keys.k, b.zeros(shape)));
   change = b.mul(change, b.f32(attend.scale));
-  Value exists = full.everywhere ? Value() : belongs(domain, queries.rows, keys.rows);
+  Value exists = belongs(domain, queries.rows, keys.rows, full);
   if (full.at)
     exists = b.either(exists, full.at);
   Value there = exists;

@@ -190,8 +190,8 @@ ForwardKernel::Scores ForwardKernel::scores(unsigned domain, const RowTile &keys
     if (op.tangents)
       change = addProductTangent(domain, keys, i, key, change);
   }
-  Value belongs;
-  if (!full.everywhere) {
+  Value belongs = full.pairs;
+  if (!full.everywhere && !belongs) {
     attn::Place<EmitArithmetic> place{rows.batch,        rows.headOfRow(b, true), b.column(rows.token),
                                       b.row(keys.token), standing.queryLength,    standing.keyLengths[domain]};
     belongs = keys.inside ? b.row(keys.inside) : Value();

@@ -139,6 +139,8 @@ struct Walk {
 struct Fullness {
   bool everywhere;
   mlir::Value at = {};
+  /// Elsewhere, i1 of the block: which pairs belong and exist, where that is known (PairBits.h). Null: the pattern says.
+  mlir::Value pairs = {};
 };
 
 /// What a body is given of one block: its number, whether every pair in it belongs, and whether besides only tiles meet

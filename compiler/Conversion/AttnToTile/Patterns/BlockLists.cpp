@@ -5,6 +5,7 @@
 // beside a pattern with formulas, as documents beside `causal`, only the blocks that these give are gone through, and
 // where they give whole ones the rest alone is asked.
 #include "compiler/Conversion/AttnToTile/Patterns/BlockLists.h"
+#include "compiler/Conversion/AttnToTile/Patterns/PairBits.h"
 #include "compiler/Conversion/AttnToTile/Patterns/PatternDependence.h"
 #include "compiler/Conversion/AttnToTile/Patterns/Windows.h"
 #include "compiler/Support/Remarks.h"
@@ -13,6 +14,7 @@
 #include "dialects/Attn/Pattern/Segments.h"
 #include "dialects/Attn/Pattern/Transpose.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
@@ -28,36 +30,56 @@ struct Pairs {
   bool tileKeys, coarse;
 };
 
-/// How many pairs of a tile and a block belong (i32), and how many pairs they have (f the first's type); scalars.
-static std::pair<Value, Value> countPairs(EmitArithmetic &arithmetic, Attribute pattern, const Pairs &of) {
-  auto [queries, keys, queryLength, keyLength, tileKeys, coarse] = of;
+/// Whether pairs belong, by tiles of their places, or by their first places' numbers where they are alike.
+static Value belongs(EmitArithmetic &arithmetic, Attribute pattern, const Pairs &of) {
   TileBuilder &b = arithmetic.frame.b;
-  Value places[2];
-  if (coarse) {
-    places[0] = queries.scalarStart;
-    places[1] = keys.scalarStart;
-  } else {
-    places[0] = b.column(queries.token);
-    places[1] = b.row(keys.token);
-  }
-  attn::Place<EmitArithmetic> place{queries.batch, queries.head, places[0], places[1], queryLength, keyLength};
-  Value belongs = attn::contains(arithmetic, pattern, place);
-  Value rows = b.max(b.i32(0), b.min(b.i32(queries.count), b.sub(queryLength, queries.scalarStart)));
-  Value columns = b.max(b.i32(0), b.min(b.i32(keys.count), b.sub(keyLength, keys.scalarStart)));
-  // A ragged block lacks pairs; a ragged tile does not.
-  Value pairs = tileKeys ? b.mul(columns, b.i32(queries.count)) : b.mul(rows, b.i32(keys.count));
-  if (coarse)
-    return {b.select(belongs, b.mul(rows, columns), b.i32(0)), pairs};
+  Value query = of.coarse ? of.queries.scalarStart : b.column(of.queries.token);
+  Value key = of.coarse ? of.keys.scalarStart : b.row(of.keys.token);
+  attn::Place<EmitArithmetic> place{of.queries.batch, of.queries.head, query, key, of.queryLength, of.keyLength};
+  arithmetic.whole = wholePlaces(of.keys, key);
+  return attn::contains(arithmetic, pattern, place);
+}
+
+/// The pairs that belong and exist as bits of numbers along the block, [tile, numbers].
+static Value packPairs(EmitArithmetic &arithmetic, Attribute pattern, const Pairs &of) {
+  TileBuilder &b = arithmetic.frame.b;
+  const RowTile &tile = of.tileKeys ? of.keys : of.queries, &block = of.tileKeys ? of.queries : of.keys;
+  Value pairs = b.broadcast(belongs(arithmetic, pattern, of), {of.queries.count, of.keys.count});
+  Value words = packBits(b, pairs, block.inside, of.tileKeys ? 0 : 1, pairBitsWidth(block.count));
+  if (of.tileKeys)
+    words = b.transpose(words);
+  return tile.inside ? b.select(b.column(tile.inside), words, b.i32(0)) : words;
+}
+
+/// How many rows or columns of a block exist (i32).
+static Value countExisting(TileBuilder &b, const RowTile &side, Value length) {
+  return b.max(b.i32(0), b.min(b.i32(side.count), b.sub(length, side.scalarStart)));
+}
+
+/// How many pairs a tile and a block have (i32). A ragged block lacks pairs; a ragged tile does not.
+static Value pairsOf(TileBuilder &b, const Pairs &of) {
+  return of.tileKeys ? b.mul(countExisting(b, of.keys, of.keyLength), b.i32(of.queries.count))
+                     : b.mul(countExisting(b, of.queries, of.queryLength), b.i32(of.keys.count));
+}
+
+/// How many pairs of a tile and a block belong (i32).
+static Value countPairs(EmitArithmetic &arithmetic, Attribute pattern, const Pairs &of) {
+  const RowTile &queries = of.queries, &keys = of.keys;
+  TileBuilder &b = arithmetic.frame.b;
+  Value belong = belongs(arithmetic, pattern, of);
+  Value rows = countExisting(b, queries, of.queryLength), columns = countExisting(b, keys, of.keyLength);
+  if (of.coarse)
+    return b.select(belong, b.mul(rows, columns), b.i32(0));
   // What is so of a row belongs with all of its keys that exist, and what is so of a key with all queries.
-  TileBuilder::Shape shape = TileBuilder::shapeOf(belongs);
+  TileBuilder::Shape shape = TileBuilder::shapeOf(belong);
   if (shape.size() == 2 && (shape[0] == 1 || shape[1] == 1)) {
     Value exist = shape[1] == 1 ? b.column(queries.inside) : b.row(keys.inside);
-    Value count = b.reduceSum(b.reduceSum(b.cast(b.both(exist, belongs), b.getI32Type()), 1), 0);
-    return {b.mul(count, shape[1] == 1 ? columns : rows), pairs};
+    Value count = b.reduceSum(b.reduceSum(b.cast(b.both(exist, belong), b.getI32Type()), 1), 0);
+    return b.mul(count, shape[1] == 1 ? columns : rows);
   }
   Value inside = b.both(b.column(queries.inside), b.row(keys.inside));
-  Value counted = b.broadcast(b.cast(b.both(inside, belongs), b.getI32Type()), {queries.count, keys.count});
-  return {b.reduceSum(b.reduceSum(counted, 1), 0), pairs};
+  Value counted = b.broadcast(b.cast(b.both(inside, belong), b.getI32Type()), {queries.count, keys.count});
+  return b.reduceSum(b.reduceSum(counted, 1), 0);
 }
 
 /// What `count` gives of each of `heads` heads from the queries' on, added up.
@@ -78,9 +100,16 @@ namespace {
 struct ListSizes {
   std::string batches, heads, tiles, blocks;
 
-  attn::WholeTensorType type(TileBuilder &b, StringRef last) const {
+  attn::WholeTensorType type(TileBuilder &b, StringRef last) const { return type(b, tiles, last); }
+  attn::WholeTensorType bits(TileBuilder &b, int64_t rows, int64_t columns) const {
+    return type(b, "(" + tiles + ") * " + std::to_string(rows),
+                "(" + blocks + ") * " + std::to_string(columns / pairBitsWidth(columns)));
+  }
+
+private:
+  attn::WholeTensorType type(TileBuilder &b, const Twine &third, const Twine &last) const {
     SmallVector<StringAttr> dims;
-    for (StringRef dim : {StringRef(batches), StringRef(heads), StringRef(tiles), last})
+    for (const Twine &dim : {Twine(batches), Twine(heads), third, last})
       dims.push_back(b.getStringAttr(dim));
     return attn::WholeTensorType::get(dims, b.getI32Type());
   }
@@ -150,12 +179,16 @@ public:
 
 private:
   RowTile sideOf(Value number, int64_t count, bool ofKeys);
-  /// The row of a tensor [batches, heads, tiles, ..] that is the program's.
-  Value rowOf(const TensorParameter &tensor);
+  /// The row of a tensor [batches, heads, tiles * each, ..] that is the program's first.
+  Value rowOf(const TensorParameter &tensor, int64_t each = 1);
   /// Whether `asked` is the same in every pair of a block.
   bool isCoarse(Attribute asked) const;
   /// How many of a block's pairs belong to `asked`, and how many it has.
-  std::pair<Value, Value> belonging(const RowTile &block, Attribute asked);
+  std::pair<Value, Value> belonging(Value number, Attribute asked);
+  /// Keeps block `number`'s pairs of `asked` as bits; gives how many there are.
+  Value keepBits(Value number, Attribute asked, const Pairs &of);
+  /// The same; of keys that all exist, whose elements lie side by side, apart from those that may not.
+  Value keepBitsApart(Value number, Attribute asked, const Pairs &of);
   /// The list with a block at its end if `asked` has one of its pairs.
   SmallVector<Value> appended(Value number, Attribute asked, ValueRange lengths);
   /// Over the blocks that a formula gives, in whole ones of which the rest alone is asked.
@@ -176,6 +209,7 @@ private:
   Value rowLength, columnLength; ///< i32
   RowTile tile;
   Value listRow, countRow, blockCount;
+  std::optional<TensorParameter> bits;
 };
 } // namespace
 
@@ -192,6 +226,8 @@ ListKernel::ListKernel(const Attend &attend, unsigned domain, bool tileKeys, int
   TensorParameter list = frame.output(sizes.type(b, sizes.blocks)), counts = frame.output(sizes.type(b, "2"));
   listRow = rowOf(list);
   countRow = rowOf(counts);
+  if (keepsPairBits(attend, domain))
+    bits = frame.output(sizes.bits(b, rows, columns));
   blockCount = frame.size(sizes.blocks);
   tile = sideOf(standing.tile, rows, tileKeys);
 }
@@ -199,13 +235,14 @@ ListKernel::ListKernel(const Attend &attend, unsigned domain, bool tileKeys, int
 RowTile ListKernel::sideOf(Value number, int64_t count, bool ofKeys) {
   Value length = ofKeys == tileKeys ? rowLength : columnLength;
   RowTile side = rowsFrom(b, b.mul(number, b.i32(count)), count, length, /*bounded=*/true);
+  side.tokens = (ofKeys ? attend.keyType(domain) : attend.queryType()).dim(2).str();
   side.batch = standing.batch;
   side.head = standing.head;
   return side;
 }
 
-Value ListKernel::rowOf(const TensorParameter &tensor) {
-  Value offset = b.mul(b.cast(standing.number, b.getI64Type()), tensor.strides[2]);
+Value ListKernel::rowOf(const TensorParameter &tensor, int64_t each) {
+  Value offset = b.mul(b.cast(b.mul(standing.number, b.i32(each)), b.getI64Type()), tensor.strides[2]);
   offset = b.add(offset, b.mul(b.cast(standing.batch, b.getI64Type()), tensor.strides[0]));
   offset = b.add(offset, b.mul(b.cast(b.programId(tile::Axis::Y), b.getI64Type()), tensor.strides[1]));
   return b.addPtr(tensor.pointer, offset);
@@ -216,17 +253,44 @@ bool ListKernel::isCoarse(Attribute asked) const {
   return its.rowStep % (tileKeys ? columns : rows) == 0 && its.columnStep % (tileKeys ? rows : columns) == 0;
 }
 
-std::pair<Value, Value> ListKernel::belonging(const RowTile &block, Attribute asked) {
+Value ListKernel::keepBits(Value number, Attribute asked, const Pairs &of) {
+  Value words = packPairs(arithmetic, asked, of);
+  Value count = b.reduceSum(b.reduceSum(math::CtPopOp::create(b, words), 1), 0);
+  const int64_t each = TileBuilder::shapeOf(words)[1];
+  Value places = b.add(b.mul(b.column(b.range(rows)), b.cast(bits->strides[2], b.getI32Type())), b.row(b.range(each)));
+  Value first = b.addPtr(rowOf(*bits, rows), b.mul(number, b.i32(each)));
+  b.store(b.addPtr(first, places), words, b.less(b.i32(0), count));
+  return count;
+}
+
+Value ListKernel::keepBitsApart(Value number, Attribute asked, const Pairs &of) {
+  const RowTile all = of.keys;
+  Value end = b.add(all.scalarStart, b.i32(all.count)), some = b.less(of.keyLength, end);
+  auto either = scf::IfOp::create(b, b.getI32Type(), some, /*withElseRegion=*/true);
+  for (bool whole : {false, true}) {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(whole ? either.elseBlock() : either.thenBlock());
+    RowTile keys = all;
+    if (whole)
+      keys.inside = {};
+    Pairs kept{of.queries, keys, of.queryLength, of.keyLength, of.tileKeys, of.coarse};
+    scf::YieldOp::create(b, keepBits(number, asked, kept));
+  }
+  return either.getResult(0);
+}
+
+std::pair<Value, Value> ListKernel::belonging(Value number, Attribute asked) {
+  const RowTile block = sideOf(number, columns, !tileKeys);
   const RowTile &queries = tileKeys ? block : tile, &keys = tileKeys ? tile : block;
-  auto count = [&](const RowTile &ofHead) {
-    return countPairs(arithmetic, asked,
-                      {ofHead, keys, standing.queryLength, standing.keyLengths[domain], tileKeys, isCoarse(asked)});
+  auto count = [&](const RowTile &ofHead) -> std::pair<Value, Value> {
+    Pairs of{ofHead, keys, standing.queryLength, standing.keyLengths[domain], tileKeys, isCoarse(asked)};
+    return {bits ? keepBitsApart(number, asked, of) : countPairs(arithmetic, asked, of), pairsOf(b, of)};
   };
   return depends.head && packed > 1 ? countOfHeads(b, queries, packed, count) : count(queries);
 }
 
 SmallVector<Value> ListKernel::appended(Value number, Attribute asked, ValueRange lengths) {
-  auto counted = belonging(sideOf(number, columns, !tileKeys), asked);
+  auto counted = belonging(number, asked);
   if (pattern != attend.patterns[domain]) // None is known to be whole.
     counted.second = b.i32(-1);
   return appendBlock(b, listRow, blockCount, number, counted, lengths);
@@ -269,7 +333,7 @@ BlockLists ListKernel::finish(ValueRange lengths) {
   const int64_t warps = isCoarse(pattern) ? 1 : 4; // of one number for a block
   auto results = frame.finish({{sizes.tiles, sizes.heads, sizes.batches}, warps, 1});
   stored.recordAsValues(results);
-  return {results[0], results[1], packed};
+  return {results[0], results[1], packed, rows, columns, bits ? results[2] : Value()};
 }
 
 BlockLists buildBlockLists(const Attend &attend, unsigned domain, bool tileKeys, int64_t rows, int64_t columns,
@@ -298,37 +362,76 @@ SmallVector<BlockLists> listsForDomains(const Attend &attend, bool tileKeys, int
   return lists;
 }
 
+namespace {
+/// What a program reads of the lists of its domain.
+class ListedRow {
+public:
+  ListedRow(KernelFrame &frame, const BlockLists &lists, Value tile, Value batch, Value head)
+      : frame(frame), b(frame.b), lists(lists), batch(batch), head(head), list(first(lists.blocks, tile)),
+        counts(first(lists.counts, tile)) {
+    if (!lists.bits)
+      return;
+    // Rows of one token's heads have the same.
+    Value row = b.div(b.range(lists.rows * lists.packed), b.i32(lists.packed));
+    Value stride = b.cast(frame.input(lists.bits).strides[2], b.getI32Type());
+    bits = b.addPtr(first(lists.bits, b.mul(tile, b.i32(lists.rows))), b.mul(row, stride));
+  }
+
+  Value count(bool full) const { return b.load(full ? b.addPtr(counts, b.i32(1)) : counts, {}); }
+  Value block(Value place, bool full) const {
+    Value last = b.sub(frame.size(cast<attn::WholeTensorType>(lists.blocks.getType()).dim(3)), b.i32(1));
+    return b.load(b.addPtr(list, full ? b.sub(last, place) : place), {});
+  }
+  /// Which pairs of a block belong, or null where they are not kept.
+  Value pairs(Value number) const {
+    if (!lists.bits)
+      return {};
+    const int64_t width = pairBitsWidth(lists.columns), each = lists.columns / width;
+    Value places = b.add(b.mul(number, b.i32(each)), b.range(each));
+    return unpackBits(b, b.load(b.addPtr(b.column(bits), b.row(places)), {}), width);
+  }
+
+private:
+  /// Row `row` of a tensor, of the program's batch and head.
+  Value first(Value tensor, Value row) const {
+    TensorParameter parameter = frame.input(tensor);
+    Value offset = b.mul(b.cast(row, b.getI64Type()), parameter.strides[2]);
+    Value listed = lists.packed == 1 ? head : b.div(head, b.i32(lists.packed));
+    for (auto [axis, index] : {std::pair(0, batch), std::pair(1, listed)})
+      if (parameter.type.dim(axis) != "1")
+        offset = b.add(offset, b.mul(b.cast(index, b.getI64Type()), parameter.strides[axis]));
+    return b.addPtr(parameter.pointer, offset);
+  }
+
+  KernelFrame &frame;
+  TileBuilder &b;
+  const BlockLists &lists;
+  Value batch, head, list, counts, bits;
+};
+} // namespace
+
 SmallVector<Value> walkListed(KernelFrame &frame, const BlockLists &lists, Value tile, Value batch, Value head,
                               ValueRange initial,
                               llvm::function_ref<SmallVector<Value>(const WalkedBlock &, ValueRange)> body,
                               bool lastApart, const std::optional<BlockRun> &run) {
   TileBuilder &b = frame.b;
-  auto rowOf = [&](Value tensor) {
-    TensorParameter parameter = frame.input(tensor);
-    Value offset = b.mul(b.cast(tile, b.getI64Type()), parameter.strides[2]);
-    Value first = lists.packed == 1 ? head : b.div(head, b.i32(lists.packed));
-    for (auto [axis, index] : {std::pair(0, batch), std::pair(1, first)})
-      if (parameter.type.dim(axis) != "1")
-        offset = b.add(offset, b.mul(b.cast(index, b.getI64Type()), parameter.strides[axis]));
-    return b.addPtr(parameter.pointer, offset);
-  };
-  Value listRow = rowOf(lists.blocks), countRow = rowOf(lists.counts);
-  Value last = b.sub(frame.size(cast<attn::WholeTensorType>(lists.blocks.getType()).dim(3)), b.i32(1));
+  const ListedRow row(frame, lists, tile, batch, head);
   SmallVector<Value> carried(initial);
   auto loopOver = [&](Value first, Value past, const WalkedBlock &kind) {
     auto loop = scf::ForOp::create(b, first, past, b.i32(1), carried);
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(loop.getBody());
-    Value place = kind.full.everywhere ? b.sub(last, loop.getInductionVar()) : loop.getInductionVar();
     WalkedBlock block = kind;
-    block.number = b.load(b.addPtr(listRow, place), {});
+    block.number = row.block(loop.getInductionVar(), kind.full.everywhere);
+    if (!kind.full.everywhere)
+      block.full.pairs = row.pairs(block.number);
     scf::YieldOp::create(b, body(block, loop.getRegionIterArgs()));
     carried.assign(loop.getResults().begin(), loop.getResults().end());
   };
   for (bool full : {true, false}) {
-    Value count = b.load(full ? b.addPtr(countRow, b.i32(1)) : countRow, {});
+    Value count = row.count(full);
     Value first = run ? run->first : b.i32(0), past = run ? b.min(count, run->past) : count;
-    if (!full && lastApart) {
+    if (!full && lastApart && !lists.bits) {
       Value final = b.max(first, b.sub(past, b.i32(1)));
       loopOver(first, final, {{}, {false}, false, /*columnsExist=*/true});
       first = final;

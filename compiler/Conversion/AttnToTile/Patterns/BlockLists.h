@@ -13,6 +13,10 @@ struct BlockLists {
       blocks; ///< [B', H', tiles, blocks] i32; B' and H' are 1 where the pattern is the same for every batch, or head
   mlir::Value counts; ///< [B', H', tiles, 2] i32: how many of each
   int64_t packed = 1; ///< how many neighbouring heads a tile has, which walk what one of them needs: H' is H / packed
+  int64_t rows, columns; ///< of a tile, of each of its heads; of a block
+  /// [B', H', tiles * rows, blocks * columns / width] i32 of so many bits (PairBits.h): which pairs belong, and exist, in
+  /// blocks where some do. Null where pairs are not kept.
+  mlir::Value bits = {};
 };
 
 /// Whether the pattern's blocks are given by formulas (`attn::rowSegments`), so that no lists are needed.

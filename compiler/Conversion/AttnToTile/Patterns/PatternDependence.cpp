@@ -1,6 +1,7 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // See PatternDependence.h.
 #include "compiler/Conversion/AttnToTile/Patterns/PatternDependence.h"
+#include "compiler/Conversion/AttnToTile/Patterns/PairBits.h"
 #include "dialects/Attn/Pattern/Heads.h"
 
 using namespace mlir;
@@ -114,7 +115,12 @@ static bool readsPairs(Region &region, unsigned query) {
 }
 
 bool masksReadPairs(const Attend &attend) {
-  return llvm::any_of(attend.masks, [](Region *mask) { return readsPairs(*mask, 2); });
+  return llvm::any_of(llvm::seq<unsigned>(attend.keys.size()), [&](unsigned domain) {
+    return !keepsPairBits(attend, domain) && anyPart(attend.patterns[domain], [&](Attribute part) {
+      auto mask = dyn_cast<attn::MaskAttr>(part);
+      return mask && readsPairs(*attend.masks[mask.getRegion()], 2);
+    });
+  });
 }
 
 bool readsPairs(const Attend &attend) {

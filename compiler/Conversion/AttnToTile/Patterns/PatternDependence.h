@@ -24,7 +24,7 @@ Dependence dependenceOf(mlir::Attribute pattern, const Attend &attend);
 /// (weft.select_blocks), and a tile of several heads walks what one of them needs (BlockLists.h).
 bool tellsHeadsApart(mlir::Attribute pattern, const Attend &attend, int64_t packed);
 
-/// Whether a mask reads an element of each pair.
+/// Whether a mask reads an element of each pair in the kernels of attention: those of pairs that are kept as bits do not.
 bool masksReadPairs(const Attend &attend);
 
 /// Whether a mask or a score_mod does: a block of them is in registers beside the scores.
