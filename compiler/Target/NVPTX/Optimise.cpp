@@ -4,6 +4,7 @@
 // the shape of the flow. The back end itself splits constant offsets from addresses and strength-reduces them.
 
 #include "compiler/Target/NVPTX/Optimise.h"
+#include "compiler/Target/NVPTX/ConstantsLast.h"
 #include "compiler/Target/NVPTX/ShareAddresses.h"
 #include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/MapVector.h"
@@ -216,6 +217,8 @@ void optimise(llvm::Module &module, llvm::TargetMachine &machine) {
   builder.registerLoopAnalyses(loops);
   builder.crossRegisterProxies(loops, functions, components, modules);
 
+  for (llvm::Function &function : module)
+    addConstantsLast(function);
   llvm::FunctionPassManager passes;
   passes.addPass(llvm::EarlyCSEPass(/*UseMemorySSA=*/false));
   passes.addPass(llvm::SimplifyCFGPass());

@@ -18,7 +18,7 @@ from weft.programs import static
 from weft.programs.elementwise import exp, where
 from weft.programs.graph import agreeing
 from weft.programs.mixers import diag
-from weft.programs.philox import is_below, philox
+from weft.programs.philox import at_pair, is_below, philox
 from weft.programs.sizes import Size, unify
 from weft.programs.tensors import Tensor, described
 
@@ -34,8 +34,8 @@ def probability(dropout_p: Any) -> float:
 def kept(pattern: Pattern | None, seed: Any, share: float) -> Pattern:
     """The pairs of a pattern that stay when each is dropped with probability ``share``.
 
-    ``seed`` [2] int32: the weight of row n and key m of batch b and query head h is dropped by
-    philox((m, n), philox((philox((h, b), seed[0]), seed[1]), seed[0])).
+    ``seed`` [2] int32: the weight of row n and key m of batch b and query head h is dropped where 16 bits of
+    philox((m', n'), philox((philox((h, b), seed[0]), seed[1]), seed[0])) are below share · 2^16 (philox.at_pair).
     """
     if not isinstance(seed, Tensor) or seed.ndim != 1 or seed.dtype.name != "int32":
         remedy = "torch.randint(2**31 - 1, (2,), dtype=torch.int32), anew for each call"
@@ -45,8 +45,8 @@ def kept(pattern: Pattern | None, seed: Any, share: float) -> Pattern:
         unify(seed.sizes[0], Size(2))
 
     def stays(b: Any, h: Any, n: Any, m: Any) -> Any:
-        key = philox(philox(h, b, seed[0]), seed[1], seed[0])
-        return ~is_below(philox(m, n, key), share)
+        key, _ = philox(philox(h, b, seed[0])[0], seed[1], seed[0])
+        return ~is_below(at_pair(n, m, key), share)
 
     return among(pattern, mask(stays, scattered=True))
 

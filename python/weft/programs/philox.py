@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .scalars import Scalar, constant, scalar, wide_product
+from .scalars import Scalar, constant, scalar, where, wide_product
 
 _ROUNDS = 10
 _MULTIPLIER = 0xD256D193
@@ -20,17 +20,29 @@ def _word(bits: int) -> Scalar:
     return constant(bits - 2**32 if bits >= 2**31 else bits)
 
 
-def philox(low: Any, high: Any, key: Any) -> Scalar:
-    """The first word at the counter (``low``, ``high``) under a key; all are integers of 32 bits."""
+def philox(low: Any, high: Any, key: Any) -> tuple[Scalar, Scalar]:
+    """The two words at the counter (``low``, ``high``) under a key; all are integers of 32 bits."""
     low, high, key = scalar(low), scalar(high), scalar(key)
     for number in range(_ROUNDS):
         stepped = key if number == 0 else key + _word(number * _KEY_STEP % 2**32)
         below, above = wide_product(low, _word(_MULTIPLIER))
         low, high = above ^ stepped ^ high, below
-    return low
+    return low, high
+
+
+def at_pair(n: Any, m: Any, key: Any) -> Scalar:
+    """A word of a pair of indices, whose upper 16 bits are random.
+
+    The four pairs of n and n + 8 with m and m + 8, of indices whose bit 8 is 0, have the halves of one philox: a matrix
+    instruction's fragment of scores has all four in one thread, whichever index its rows are.
+    """
+    n, m = scalar(n), scalar(m)
+    low, high = philox(*((index >> 4 << 3) | (index & 7) for index in (m, n)), key)
+    word = where((n & 8) == 0, low, high)
+    return where((m & 8) == 0, word << 16, word)
 
 
 def is_below(word: Scalar, share: float) -> Scalar:
-    """Whether a random word, read without its sign, is among the lowest ``share`` of all words, from 0 to 1."""
-    bound = min(round(share * 2**32), 2**32 - 1)
-    return (word ^ _word(2**31)) < _word((bound + 2**31) % 2**32)
+    """Whether a word's upper 16 bits are among the lowest ``share`` of all, from 0 to 1."""
+    bound = min(round(share * 2**16), 2**16 - 1) << 16
+    return (word ^ _word(2**31)) < _word(bound ^ 2**31)  # without signs
