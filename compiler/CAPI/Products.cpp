@@ -159,6 +159,8 @@ template <typename Op> void addPairs(Op op, unsigned domain, int64_t channels, l
   WholeTensorType query = typeOf(op.getQuery()), key = typeOf(op.getKeys()[domain]);
   Pairs pairs(query, key);
   Attribute pattern = op.getPatterns()[domain];
+  if (auto kept = dyn_cast<KeptAttr>(pattern))
+    pattern = kept.getPattern();
   std::string each = std::to_string(2 * channels) + factor(query.dim(0));
   int64_t heads = headCount(pattern);
   if (heads == 0) {

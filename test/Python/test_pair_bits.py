@@ -82,7 +82,9 @@ def test_masks_that_read_pairs(seed, dtype, D, target, round, monkeypatch):
     limit = {torch.float32: 2e-5, torch.float16: 4e-3, torch.bfloat16: 3e-2}[dtype]
     for name, one, other in zip(("out", "dq", "dk", "dv"), (out, *found), (right, *wanted), strict=True):
         assert one.isfinite().all(), name
-        assert (one.detach().double() - other.detach()).abs().max() <= limit * max(1.0, float(other.detach().abs().max())), name
+        assert (one.detach().double() - other.detach()).abs().max() <= limit * max(
+            1.0, float(other.detach().abs().max())
+        ), name
 
 
 @weft.program

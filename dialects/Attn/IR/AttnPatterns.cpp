@@ -9,7 +9,8 @@ using namespace weft::attn;
 bool weft::attn::isPattern(Attribute attribute) {
   return isa<FullAttr, EmptyAttr, CausalAttr, WindowAttr, BlockWindowAttr, PrefixAttr, GlobalTokensAttr, StridedAttr,
              DilatedAttr, NeighbourhoodAttr, RandomBlocksAttr, DocumentAttr, BlocksAttr, BlockBitmapAttr, SpanAttr,
-             MaskAttr, AndAttr, OrAttr, NotAttr, ShiftAttr, PerHeadAttr, TransposeAttr, SectionAttr>(attribute);
+             MaskAttr, AndAttr, OrAttr, NotAttr, ShiftAttr, PerHeadAttr, TransposeAttr, SectionAttr, KeptAttr>(
+      attribute);
 }
 
 using EmitError = function_ref<InFlightDiagnostic()>;
@@ -46,9 +47,12 @@ static LogicalResult allAtLeast(EmitError emitError, StringRef name, ArrayRef<in
 static LogicalResult allPatterns(EmitError emitError, ArrayRef<Attribute> patterns) {
   if (patterns.empty())
     return emitError() << "expected at least one pattern";
-  for (Attribute pattern : patterns)
+  for (Attribute pattern : patterns) {
     if (!isPattern(pattern))
       return emitError() << "expected a pattern, but got " << pattern;
+    if (isa<KeptAttr>(pattern))
+      return emitError() << "expected '#attn.kept' to be a domain's whole pattern, but it is a part of one";
+  }
   return success();
 }
 
@@ -137,6 +141,9 @@ LogicalResult ShiftAttr::verify(EmitError emitError, Attribute pattern, int64_t 
   return success();
 }
 LogicalResult TransposeAttr::verify(EmitError emitError, Attribute pattern) { return allPatterns(emitError, pattern); }
+LogicalResult KeptAttr::verify(EmitError emitError, Attribute pattern, Attribute weights) {
+  return allPatterns(emitError, {pattern, weights});
+}
 LogicalResult SectionAttr::verify(EmitError emitError, Attribute pattern, int64_t, int64_t) {
   return allPatterns(emitError, pattern);
 }

@@ -159,4 +159,15 @@ def Attn_SectionAttr : Attn_Pattern<"Section", "section"> {
   let genVerifyDecl = 1;
 }
 
+def Attn_KeptAttr : Attn_Pattern<"Kept", "kept"> {
+  let summary = "the pairs of a pattern, of whose weights those outside of another multiply no value";
+  let description = [{
+    `#attn.kept<#attn.causal, #attn.mask<0>>`: attention is of the first pattern's pairs, their softmax and lse with it; out sums the weights of the pairs that the second one has too. Dropout is one.
+    Nothing is around it.
+  }];
+  let parameters = (ins "::mlir::Attribute":$pattern, "::mlir::Attribute":$weights);
+  let assemblyFormat = "`<` $pattern `,` $weights `>`";
+  let genVerifyDecl = 1;
+}
+
 #endif // WEFT_DIALECTS_ATTN_IR_ATTNPATTERNS_TD

@@ -30,6 +30,7 @@ public:
         .Case<AndAttr, OrAttr>([&](auto part) { return all(part.getPatterns()); })
         .Case<NotAttr, ShiftAttr>([&](auto part) { return check(part.getPattern(), N, M); })
         .Case([&](TransposeAttr part) { return check(part.getPattern(), M, N); })
+        .Case([&](KeptAttr part) { return all({part.getPattern(), part.getWeights()}); })
         .Case([&](PerHeadAttr part) -> Fault {
           if (static_cast<int64_t>(part.getPatterns().size()) != instance.heads)
             return ("expected a pattern for each of " + llvm::Twine(instance.heads) + " heads, but got " +

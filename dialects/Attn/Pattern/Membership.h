@@ -247,6 +247,7 @@ template <class A> typename A::Bool contains(A &a, mlir::Attribute pattern, cons
       })
       .Case([&](StridedAttr strided) { return divides(a, strided.getStep(), a.sub(positionOf(a, at), at.m)); })
       .Case([&](MaskAttr mask) { return a.maskRegion(mask.getRegion(), at); })
+      .Case([&](KeptAttr part) { return contains(a, part.getPattern(), at); })
       .Case([&](AndAttr both) {
         Bool result = a.truth(true);
         for (mlir::Attribute part : both.getPatterns())

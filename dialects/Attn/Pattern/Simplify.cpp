@@ -83,6 +83,7 @@ public:
             .Case([&](ShiftAttr part) { return shifted(Simplifier(lengths, true)(part.getPattern()), part.getBy()); })
             .Case([&](TransposeAttr part) { return transposed(part); })
             .Case([&](SectionAttr part) { return section(part); })
+            .Case([&](KeptAttr part) { return kept((*this)(part.getPattern()), (*this)(part.getWeights())); })
             .Case([&](PerHeadAttr part) -> Attribute {
               auto list = llvm::map_to_vector(part.getPatterns(), *this);
               return llvm::all_equal(list) ? list.front() : Attribute(PerHeadAttr::get(context, list));
@@ -127,6 +128,12 @@ private:
     if (auto strided = dyn_cast<StridedAttr>(inner); strided && by % strided.getStep() == 0)
       return (*this)(inner);
     return ShiftAttr::get(inner.getContext(), inner, by);
+  }
+
+  static Attribute kept(Attribute pattern, Attribute weights) {
+    if (isa<EmptyAttr>(pattern) || isa<FullAttr>(weights))
+      return pattern;
+    return KeptAttr::get(pattern.getContext(), pattern, weights);
   }
 
   /// A section's part is simplified for lengths that nobody knows here.

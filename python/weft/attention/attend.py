@@ -8,11 +8,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from weft.attention.dropout import among, kept, probability, scaled
+from weft.attention.dropout import kept, probability
 from weft.attention.scales import of_outputs, of_scores
 from weft.compiler import places
 from weft.language.types import float32
-from weft.patterns import mask
+from weft.patterns import Pattern, mask
 from weft.programs import graph, static
 from weft.programs.eager import operation
 from weft.programs.graph import TensorType, agreeing
@@ -98,21 +98,15 @@ def attend(
             raise places.error(
                 f"expected no dropout of packed sequences, whose pairs would share numbers, but got dropout_p={share}"
             )
-        # The sink counts in the whole softmax alone: in both, its two gradients would nearly cancel.
-        stays = kept(pattern, dropout_seed, share)
-        some, some_lse = SoftmaxAttention(score_mod, bias, None, scale, precision, deterministic, (), splits).of(
-            q, k, v, stays, float32
-        )
-        _, lse = SoftmaxAttention(score_mod, bias, sink, scale, precision, deterministic, (), splits).of(
-            q, k, v, pattern, float32
-        )
-        out = scaled(some, some_lse, lse, share)
-        out = out.to(element) if v_descale is None else of_outputs(out, v_descale, ratio, element)
-        return (out, lse) if return_lse else out
+        pattern = kept(pattern, dropout_seed, share)
     whole = SoftmaxAttention(score_mod, bias, sink, scale, precision, deterministic, lengths, splits)
-    out, lse = whole.of(q, k, v, pattern, element if v_descale is None else float32)
+    out, lse = whole.of(q, k, v, pattern, element if v_descale is None and not share else float32)
+    if share:
+        out = out * (1 / (1 - share))
     if v_descale is not None:
         out = of_outputs(out, v_descale, ratio, element)
+    elif share:
+        out = out.to(element)
     return (out, lse) if return_lse else out
 
 
@@ -201,7 +195,10 @@ def _check_descales(q: Tensor, k: Tensor, v: Tensor, descales: dict[str, Any]) -
 
 def _where(truths: Tensor, pattern: Any) -> Any:
     """The pairs of a pattern, or of None, for which a tensor [B, H, N, M], or of the last axes, is true."""
-    return among(pattern, mask(lambda *place: truths[place[4 - truths.ndim :]]))
+    said = mask(lambda *place: truths[place[4 - truths.ndim :]])
+    if pattern is None:
+        return said
+    return pattern & said if isinstance(pattern, Pattern) else pattern  # which is refused where it is used
 
 
 def _lengths(q: Tensor, cu_q: Any, cu_k: Any) -> list[Tensor]:

@@ -2,22 +2,17 @@
 """Dropout of attention weights: which weights stay is a function of the seed and of the weight's place, so that nothing
 is stored and the backward drops what the forward dropped.
 
-    softmax(s) ⊙ keep / (1 - p)  =  softmax(s where keep) · exp(lse(s where keep) - lse(s)) / (1 - p)
-
-The right side is two attentions, one over the kept pairs, and a gate for each row.
+    out = (softmax(s) ⊙ keep) v / (1 - p)
 """
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from weft.compiler import places
-from weft.patterns import Pattern, mask
+from weft.patterns import Pattern, full, mask
 from weft.programs import static
-from weft.programs.elementwise import exp, where
 from weft.programs.graph import agreeing
-from weft.programs.mixers import diag
 from weft.programs.philox import at_pair, is_below, philox
 from weft.programs.sizes import Size, unify
 from weft.programs.tensors import Tensor, described
@@ -32,7 +27,7 @@ def probability(dropout_p: Any) -> float:
 
 
 def kept(pattern: Pattern | None, seed: Any, share: float) -> Pattern:
-    """The pairs of a pattern that stay when each is dropped with probability ``share``.
+    """A pattern of whose weights each is dropped with probability ``share``, after the softmax over all of them.
 
     ``seed`` [2] int32: the weight of row n and key m of batch b and query head h is dropped where 16 bits of
     philox((m', n'), philox((philox((h, b), seed[0]), seed[1]), seed[0])) are below share · 2^16 (philox.at_pair).
@@ -48,19 +43,6 @@ def kept(pattern: Pattern | None, seed: Any, share: float) -> Pattern:
         key, _ = philox(philox(h, b, seed[0])[0], seed[1], seed[0])
         return ~is_below(at_pair(n, m, key), share)
 
-    return among(pattern, mask(stays, scattered=True))
-
-
-def among(pattern: Pattern | None, pairs: Pattern) -> Pattern:
-    """Those of ``pairs`` that are in the pattern; None is every pair, and what is no pattern is refused where it is
-    used."""
-    if pattern is None:
-        return pairs
-    return pattern & pairs if isinstance(pattern, Pattern) else pattern
-
-
-def scaled(out: Any, kept_lse: Any, lse: Any, share: float) -> Any:
-    """What the kept weights give, ``out``, as a part of the whole softmax, and scaled by 1 / (1 - share)."""
-    # a row of which nothing is kept has 0; its own lse may be -inf too, of which a difference is NaN
-    difference = where(kept_lse > -math.inf, kept_lse - lse, -math.inf)
-    return diag(exp(difference) * (1 / (1 - share))) @ out
+    if pattern is not None and not isinstance(pattern, Pattern):
+        return pattern  # which is refused where it is used
+    return Pattern("kept", (), (full() if pattern is None else pattern, mask(stays, scattered=True)))

@@ -46,6 +46,20 @@ func.func @sections(%q: !attn.tensor<[B, H, 64, 32], f16>, %place: !attn.tensor<
 
 // -----
 
+// Both parts of a pattern whose weights are not all kept are simplified; where all are, it is the first.
+// CHECK-LABEL: func.func @kept
+func.func @kept(%q: !attn.tensor<[B, H, 64, 32], f16>) -> (!attn.tensor<[B, H, 64, 32], f16>, !attn.tensor<[B, H, 64, 32], f16>) {
+  // CHECK: attn.attend {{.*}} {patterns = [#attn.kept<#attn.full, #attn.strided<2>>],
+  %0, %l0 = attn.attend %q keys(%q : !attn.tensor<[B, H, 64, 32], f16>) values(%q : !attn.tensor<[B, H, 64, 32], f16>)
+    {patterns = [#attn.kept<#attn.window<left = 63, right = 63>, #attn.and<#attn.full, #attn.strided<2>>>], scale = 1.0 : f32} : !attn.tensor<[B, H, 64, 32], f16> -> !attn.tensor<[B, H, 64, 32], f16>, !attn.tensor<[B, H, 64], f32>
+  // CHECK: attn.attend {{.*}} {patterns = [#attn.causal],
+  %1, %l1 = attn.attend %q keys(%q : !attn.tensor<[B, H, 64, 32], f16>) values(%q : !attn.tensor<[B, H, 64, 32], f16>)
+    {patterns = [#attn.kept<#attn.causal, #attn.strided<1>>], scale = 1.0 : f32} : !attn.tensor<[B, H, 64, 32], f16> -> !attn.tensor<[B, H, 64, 32], f16>, !attn.tensor<[B, H, 64], f32>
+  return %0, %1 : !attn.tensor<[B, H, 64, 32], f16>, !attn.tensor<[B, H, 64, 32], f16>
+}
+
+// -----
+
 // A domain without pairs goes; without any domain the outputs are 0 and the lse -inf. A sink keeps the op.
 // CHECK-LABEL: func.func @empty
 // CHECK-SAME: (%[[Q:.*]]: {{[^,]*, [^,]*, [^,]*, [^,]*, [^,]*}}, %[[K:.*]]: {{[^,]*, [^,]*, [^,]*, [^,]*, [^,]*}}, %{{.*}}: !attn.tensor<[H], f32>)

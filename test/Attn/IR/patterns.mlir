@@ -32,10 +32,12 @@ func.func private @leaves() attributes {
 
 // CHECK-LABEL: func.func private @compositions
 // CHECK-SAME: and = #attn.and<#attn.causal, #attn.or<#attn.prefix<4>, #attn.not<#attn.strided<2>>>>
+// CHECK-SAME: kept = #attn.kept<#attn.causal, #attn.strided<2>>
 // CHECK-SAME: per_head = #attn.per_head<#attn.causal, #attn.full>
 // CHECK-SAME: section = #attn.section<#attn.or<#attn.causal, #attn.prefix<4>>, rows = 0, keys = 1>
 // CHECK-SAME: shift = #attn.shift<#attn.causal, -3>
 // CHECK-SAME: transpose = #attn.transpose<#attn.block_window<[8]>>
 func.func private @compositions() attributes {
   and = #attn.and<#attn.causal, #attn.or<#attn.prefix<4>, #attn.not<#attn.strided<2>>>>, per_head = #attn.per_head<#attn.causal, #attn.full>,
+  kept = #attn.kept<#attn.causal, #attn.strided<2>>,
   shift = #attn.shift<#attn.causal, -3>, section = #attn.section<#attn.or<#attn.causal, #attn.prefix<4>>, rows = 0, keys = 1>, transpose = #attn.transpose<#attn.block_window<[8]>>}

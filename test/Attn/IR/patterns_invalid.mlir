@@ -91,6 +91,11 @@ func.func private @shift() attributes {p = #attn.shift<#attn.causal, 4294967296>
 
 // -----
 
+// expected-error@+1 {{expected '#attn.kept' to be a domain's whole pattern, but it is a part of one}}
+func.func private @kept() attributes {p = #attn.and<#attn.causal, #attn.kept<#attn.full, #attn.strided<2>>>}
+
+// -----
+
 // expected-error@+1 {{expected a pattern, but got 3 : i64}}
 func.func private @section() attributes {p = #attn.section<3, rows = 0, keys = 1>}
 

@@ -160,6 +160,22 @@ SmallVector<Value> BackwardKernel::zeroSums(ArrayRef<Chunk> chunks) {
   return llvm::map_to_vector(chunks, [&](const Chunk &chunk) { return b.zeros({schedule.getRows(), chunk.width}); });
 }
 
+attn::Place<EmitArithmetic> BackwardKernel::placeOf(unsigned domain, const RowTile &queries, const RowTile &keys) {
+  return {queries.batch,
+          queries.head,
+          downOrAcross(queries.token, true),
+          downOrAcross(keys.token, false),
+          standing.queryLength,
+          standing.keyLengths[domain]};
+}
+
+Value BackwardKernel::ifKept(unsigned domain, const RowTile &queries, const RowTile &keys, Value kept, Value others) {
+  Attribute weights = attend.kept[domain];
+  if (!weights)
+    return kept;
+  return b.select(attn::contains(arithmetic, weights, placeOf(domain, queries, keys)), kept, others);
+}
+
 Value BackwardKernel::belongs(unsigned domain, const RowTile &queries, const RowTile &keys, const Fullness &full) {
   if (full.everywhere || full.pairs)
     return full.pairs;
@@ -167,13 +183,8 @@ Value BackwardKernel::belongs(unsigned domain, const RowTile &queries, const Row
   Value inside = columns.inside ? b.row(columns.inside) : Value();
   if (windows && windows->exact)
     return inside;
-  Attribute pattern = op.getPatterns()[domain];
-  attn::Place<EmitArithmetic> place{queries.batch,
-                                    queries.head,
-                                    downOrAcross(queries.token, true),
-                                    downOrAcross(keys.token, false),
-                                    standing.queryLength,
-                                    standing.keyLengths[domain]};
+  Attribute pattern = attend.patterns[domain];
+  attn::Place<EmitArithmetic> place = placeOf(domain, queries, keys);
   // A span's bounds come from the tables of the rows, which the kernel holds.
   bool turned = !queriesDown && attn::hasSpan(pattern);
   arithmetic.whole = wholePlaces(columns, queriesDown ? place.m : place.n);
@@ -255,12 +266,14 @@ Pairs BackwardKernel::pairs(unsigned domain, const QuerySide &queries, const Key
   made.weights = b.exp2(b.add(score, minusShift));
   if (exists)
     made.weights = b.selectColumns(exists, made.weights, b.f32(0));
-  if (weightsOnly)
-    return made;
-  // dP - delta: the sum of the product begins at -delta.
-  Value dWeights = b.broadcast(downOrAcross(queries.minusDelta, true), shape);
-  made.dScores = b.mul(made.weights, weightGradients(domain, queries, keys, dWeights));
-  if (!attend.scoreMod)
+  auto ifWeightKept = [&](Value kept, Value others) { return ifKept(domain, queries.rows, keys.rows, kept, others); };
+  if (!weightsOnly) {
+    // dP - delta: the sum of the product begins at -delta.
+    Value dWeights = b.broadcast(downOrAcross(queries.minusDelta, true), shape);
+    made.dScores = b.mul(made.weights, ifWeightKept(weightGradients(domain, queries, keys, dWeights), dWeights));
+  }
+  made.weights = ifWeightKept(made.weights, b.f32(0));
+  if (weightsOnly || !attend.scoreMod)
     return made;
   auto add = [&](int64_t target, Value value, ValueRange indices) { accumulate({target, value, indices, there}); };
   arguments.push_back(made.dScores);
@@ -290,7 +303,7 @@ SmallVector<Value> BackwardKernel::walk(unsigned domain, const RowTile &rows, Va
   int64_t columns = schedule.getColumns();
   Value rowLength = queriesDown ? standing.queryLength : standing.keyLengths[domain];
   Value columnLength = queriesDown ? standing.keyLengths[domain] : standing.queryLength;
-  Attribute pattern = op.getPatterns()[domain];
+  Attribute pattern = attend.patterns[domain];
   if (!queriesDown)
     pattern = attn::transposePattern(pattern);
   arithmetic.holdSpans(pattern, standing.batch, head, rows);

@@ -7,6 +7,7 @@
 #include "compiler/Conversion/AttnToTile/Patterns/BlockLists.h"
 #include "compiler/Conversion/AttnToTile/Patterns/WideValues.h"
 #include "compiler/Conversion/AttnToTile/Patterns/Windows.h"
+#include "dialects/Attn/Pattern/Membership.h"
 
 namespace weft {
 
@@ -24,7 +25,7 @@ struct KeySide {
 
 /// A block of pairs, [queries, keys] or [keys, queries], f32.
 struct Pairs {
-  mlir::Value weights; ///< P
+  mlir::Value weights; ///< P, 0 where it is not kept
   mlir::Value dScores; ///< gradient in scale · q k; null where it was not asked for
 };
 
@@ -113,12 +114,16 @@ public:
 protected:
   /// Which pairs of a block belong: the pattern's, of columns that exist; null where all do.
   mlir::Value belongs(unsigned domain, const RowTile &queries, const RowTile &keys, const Fullness &full);
+  /// Values of a block, and others where a pair's weight is not kept.
+  mlir::Value ifKept(unsigned domain, const RowTile &queries, const RowTile &keys, mlir::Value kept,
+                     mlir::Value others);
   /// A number of each query, or of each key, along its side of a block.
   mlir::Value downOrAcross(mlir::Value vector, bool ofQueries) {
     return ofQueries == queriesDown ? b.column(vector) : b.row(vector);
   }
 
 private:
+  attn::Place<EmitArithmetic> placeOf(unsigned domain, const RowTile &queries, const RowTile &keys);
   /// Whether the SoftmaxNumbers of a tile are there for all its rows, as weights of 0 for those that do not exist.
   bool numbersArePadded(const RowTile &rows) const;
   /// Whether rows may be keys past their count: they have gradients, of zero.

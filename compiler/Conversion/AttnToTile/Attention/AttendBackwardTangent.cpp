@@ -116,11 +116,16 @@ ChangingPairs TangentKernel::changingPairs(unsigned domain, const QuerySide &que
   auto kept = [&](Value value) { return exists ? b.select(exists, value, b.f32(0)) : value; };
   made.weights = kept(made.weights);
   Value moved = b.sub(modifiedChange, wide(ofQueries.lse));
-  Value a = product(queries.g, keys.v, wide(queries.minusDelta));
-  Value ofA = product(queries.g, ofKeys.v, product(ofQueries.g, keys.v, wide(b.mul(ofQueries.delta, b.f32(-1)))));
+  auto ifWeightKept = [&](Value value, Value others) { return ifKept(domain, queries.rows, keys.rows, value, others); };
+  Value minusDelta = wide(queries.minusDelta), minusOfDelta = wide(b.mul(ofQueries.delta, b.f32(-1)));
+  Value a = ifWeightKept(product(queries.g, keys.v, minusDelta), minusDelta);
+  Value ofA = product(queries.g, ofKeys.v, product(ofQueries.g, keys.v, minusOfDelta));
+  ofA = ifWeightKept(ofA, minusOfDelta);
   made.weightsTangent = kept(b.mul(made.weights, moved));
   made.dScores = b.mul(made.weights, a);
   made.dScoresTangent = b.mul(made.weights, b.add(b.mul(moved, a), ofA));
+  made.weights = ifWeightKept(made.weights, b.f32(0));
+  made.weightsTangent = ifWeightKept(made.weightsTangent, b.f32(0));
   if (attend.scoreMod) {
     Value g = made.dScores, ofG = made.dScoresTangent;
     made.dScores = evaluate(op.getScoreModGrad(), with(g), shape, there);

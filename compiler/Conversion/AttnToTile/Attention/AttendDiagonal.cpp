@@ -15,7 +15,7 @@ using namespace mlir;
 namespace weft {
 
 std::optional<unsigned> diagonalDomain(const Attend &attend) {
-  if (attend.form.isWide || !attend.counts.empty() ||
+  if (attend.form.isWide || !attend.counts.empty() || !attend.keepsAll() ||
       (attend.form.isPacked && attend.cuSeqlens[0] != attend.cuSeqlens[1]))
     return std::nullopt;
   attn::Lengths square;

@@ -178,6 +178,19 @@ Value ForwardKernel::modified(Region &region, Value product, const RowTile &keys
   return evaluateRegion(region, given, {frame, element, nullptr, nullptr})[0];
 }
 
+attn::Place<EmitArithmetic> ForwardKernel::placeOf(unsigned domain, const RowTile &keys) {
+  return {rows.batch,        rows.headOfRow(b, true), b.column(rows.token),
+          b.row(keys.token), standing.queryLength,    standing.keyLengths[domain]};
+}
+
+/// A block of what weights multiply values by: 0 for those that are not kept.
+Value ForwardKernel::kept(unsigned domain, const RowTile &keys, Value factors) {
+  Attribute weights = attend.kept[domain];
+  if (!weights)
+    return factors;
+  return b.select(attn::contains(arithmetic, weights, placeOf(domain, keys)), factors, b.f32(0));
+}
+
 /// [rows, columns], exponents of 2 but for exponentScale(); -inf where a pair does not belong.
 ForwardKernel::Scores ForwardKernel::scores(unsigned domain, const RowTile &keys, Fullness full) {
   Value product = b.zeros({rows.count, keys.count}), change;
@@ -192,8 +205,7 @@ ForwardKernel::Scores ForwardKernel::scores(unsigned domain, const RowTile &keys
   }
   Value belongs = full.pairs;
   if (!full.everywhere && !belongs) {
-    attn::Place<EmitArithmetic> place{rows.batch,        rows.headOfRow(b, true), b.column(rows.token),
-                                      b.row(keys.token), standing.queryLength,    standing.keyLengths[domain]};
+    attn::Place<EmitArithmetic> place = placeOf(domain, keys);
     belongs = keys.inside ? b.row(keys.inside) : Value();
     Attribute pattern = attend.patterns[domain];
     arithmetic.whole = wholePlaces(keys, place.m);
@@ -244,10 +256,10 @@ State ForwardKernel::step(unsigned domain, const RowTile &keys, Fullness full, c
   Value weights = b.exp2(b.sub(scaled(score), b.column(scaled(shift))));
   Value decay = b.exp2(scaled(b.sub(state.maximum, shift)));
   next.total = b.add(b.mul(state.total, decay), b.reduceSum(weights, 1));
-  Value factors = b.cast(weights, attend.valueType(domain).getElementType());
+  Value factors = b.cast(kept(domain, keys, weights), attend.valueType(domain).getElementType());
   TangentStep tangent;
   if (op.tangents)
-    tangent = moveMean(domain, weights, decay, change, state, next);
+    tangent = moveMean(domain, keys, weights, decay, change, state, next);
   // A key past the end has weight 0, but 0 times infinity or NaN is NaN: its value must be 0 as well.
   for (auto [i, chunk, sum] : llvm::enumerate(valueChunks, state.sums)) {
     // A single channel is broadcast over the product's columns, unless the other columns are zeroed.

@@ -67,8 +67,8 @@ Value ForwardKernel::changeOfScores(Value product, Value change, const RowTile &
 }
 
 /// Gives `next` its mean.
-TangentStep ForwardKernel::moveMean(unsigned domain, Value weights, Value decay, Value change, const State &state,
-                                    State &next) {
+TangentStep ForwardKernel::moveMean(unsigned domain, const RowTile &keys, Value weights, Value decay, Value change,
+                                    const State &state, State &next) {
   next.mean = state.mean;
   if (!change && !op.tangents->sink)
     return {};
@@ -79,7 +79,7 @@ TangentStep ForwardKernel::moveMean(unsigned domain, Value weights, Value decay,
   next.mean = b.select(seen, b.div(sum, b.select(seen, next.total, b.f32(1))), b.f32(0));
   Value mean = b.column(next.mean);
   Value centred = change ? b.sub(change, mean) : b.mul(mean, b.f32(-1));
-  Value factors = b.cast(b.mul(weights, centred), attend.valueType(domain).getElementType());
+  Value factors = b.cast(kept(domain, keys, b.mul(weights, centred)), attend.valueType(domain).getElementType());
   return {factors, b.mul(decay, b.sub(state.mean, next.mean))};
 }
 

@@ -195,8 +195,8 @@ bool isPlain(Form form, const Attend &attend) {
   };
   bool readsPattern =
       readsPairs(attend) || anyPart(attend.patterns, llvm::IsaPred<attn::BlocksAttr, attn::BlockBitmapAttr>);
-  return !attend.scoreMod && !readsPattern && (isQuery || attend.sharedGroup() == 1) && !computesOperands &&
-         !computesFrom(isQuery ? attend.op->getResults().take_front() : attend.op->getResults());
+  return !attend.scoreMod && !readsPattern && attend.keepsAll() && (isQuery || attend.sharedGroup() == 1) &&
+         !computesOperands && !computesFrom(isQuery ? attend.op->getResults().take_front() : attend.op->getResults());
 }
 
 /// Whether the target has matrix instructions of warpgroups for kernels whose tiles no window cuts.

@@ -80,6 +80,13 @@ template <typename Op> static Attend attendOf(Op op) {
               {}};
   for (Region &mask : op.getMasks())
     made.masks.push_back(&mask);
+  SmallVector<Attribute> patterns;
+  for (Attribute pattern : op.getPatterns()) {
+    auto part = dyn_cast<attn::KeptAttr>(pattern);
+    patterns.push_back(part ? part.getPattern() : pattern);
+    made.kept.push_back(part ? part.getWeights() : Attribute());
+  }
+  made.patterns = ArrayAttr::get(op.getContext(), patterns);
   made.form = formOf(made);
   return made;
 }

@@ -32,12 +32,13 @@ struct Attend {
   mlir::Operation *op;
   mlir::Value query;
   mlir::ValueRange keys, values, counts, cuSeqlens, patternOperands;
-  mlir::ArrayAttr patterns;
+  mlir::ArrayAttr patterns;             ///< which pairs of a domain attend
   double scale;
   attn::Precision attnPrecision;
   mlir::Region *scoreMod; ///< null where there is none
   llvm::SmallVector<mlir::Region *> masks;
   AttentionForm form;
+  llvm::SmallVector<mlir::Attribute> kept = {}; ///< of a domain, whose weights multiply values; null where all do
 
   static Attend of(attn::AttendOp op);
   static Attend of(attn::AttendBackwardOp op);
@@ -56,6 +57,9 @@ struct Attend {
   int64_t sharedGroup() const;
   /// How the products of these operands are multiplied: `tf32x3` for f32 unless TF32 is asked for.
   tile::Precision precision() const;
+  bool keepsAll() const {
+    return llvm::none_of(kept, [](mlir::Attribute each) -> bool { return each != nullptr; });
+  }
   /// The wider of the element types of queries and keys and of values: what tiles of both fit into.
   mlir::Type storage() const;
 };

@@ -330,7 +330,8 @@ SmallVector<Value> ListKernel::walk() {
 BlockLists ListKernel::finish(ValueRange lengths) {
   b.store(countRow, lengths[0], {});
   b.store(b.addPtr(countRow, b.i32(1)), lengths[1], {});
-  const int64_t warps = isCoarse(pattern) ? 1 : 4; // of one number for a block
+  // A block has one number to ask, or so many that a thread holds at most 64 of them.
+  const int64_t warps = isCoarse(pattern) ? 1 : std::max<int64_t>(rows * columns / (32 * 64), 4);
   auto results = frame.finish({{sizes.tiles, sizes.heads, sizes.batches}, warps, 1});
   stored.recordAsValues(results);
   return {results[0], results[1], packed, rows, columns, bits ? results[2] : Value()};

@@ -55,8 +55,7 @@ Value packBits(TileBuilder &b, Value truths, Value exist, int64_t axis, int64_t 
 
 Value unpackBits(TileBuilder &b, Value words, int64_t width) {
   const int64_t rows = TileBuilder::shapeOf(words)[0], count = TileBuilder::shapeOf(words)[1];
-  Value each =
-      b.reshape(b.broadcast(b.expand(words, 2), {rows, count, width}), {rows, count * width});
+  Value each = b.reshape(b.broadcast(b.expand(words, 2), {rows, count, width}), {rows, count * width});
   Value place = b.broadcast(b.row(b.rem(b.range(count * width), b.i32(width))), {rows, count * width});
   return b.compareInt(arith::CmpIPredicate::ne, b.both(arith::ShRUIOp::create(b, each, place), b.i32(1)), b.i32(0));
 }

@@ -12,6 +12,14 @@ static bool isOne(Value tensor, unsigned axis) {
   return cast<attn::WholeTensorType>(tensor.getType()).dim(axis) == "1";
 }
 
+/// Whether a mask says another thing for other values of its argument: not where these are places on axes of one.
+static bool matters(BlockArgument argument) {
+  return llvm::any_of(argument.getUses(), [](OpOperand &use) {
+    auto element = dyn_cast<attn::ElementOp>(use.getOwner());
+    return !element || !isOne(element.getTensor(), use.getOperandNumber() - 1);
+  });
+}
+
 static Dependence together(const Dependence &a, const Dependence &b) {
   return {a.batch || b.batch, a.head || b.head, std::gcd(a.rowStep, b.rowStep), std::gcd(a.columnStep, b.columnStep)};
 }
@@ -66,8 +74,8 @@ Dependence dependenceOf(Attribute pattern, const Attend &attend) {
     }
   } else if (auto mask = dyn_cast<attn::MaskAttr>(pattern)) {
     Block &body = attend.masks[mask.getRegion()]->front();
-    one.batch = !body.getArgument(0).use_empty();
-    one.head = !body.getArgument(1).use_empty();
+    one.batch = matters(body.getArgument(0));
+    one.head = matters(body.getArgument(1));
   }
   return one;
 }
@@ -84,7 +92,7 @@ bool tellsHeadsApart(Attribute pattern, const Attend &attend, int64_t packed) {
   return anyPart(pattern, [&](Attribute part) {
     bool apart = false;
     if (auto mask = dyn_cast<attn::MaskAttr>(part))
-      apart = !attend.masks[mask.getRegion()]->front().getArgument(1).use_empty();
+      apart = matters(attend.masks[mask.getRegion()]->front().getArgument(1));
     if (auto span = dyn_cast<attn::SpanAttr>(part))
       for (int64_t table : {span.getLower(), span.getUpper(), span.getFirst(), span.getPast()}) {
         StringRef own = wholeType(attend.patternOperands[table]).dim(1);
@@ -115,11 +123,15 @@ static bool readsPairs(Region &region, unsigned query) {
 }
 
 bool masksReadPairs(const Attend &attend) {
-  return llvm::any_of(llvm::seq<unsigned>(attend.keys.size()), [&](unsigned domain) {
-    return !keepsPairBits(attend, domain) && anyPart(attend.patterns[domain], [&](Attribute part) {
+  auto readsAny = [&](Attribute pattern) {
+    return anyPart(pattern, [&](Attribute part) {
       auto mask = dyn_cast<attn::MaskAttr>(part);
       return mask && readsPairs(*attend.masks[mask.getRegion()], 2);
     });
+  };
+  return llvm::any_of(llvm::seq<unsigned>(attend.keys.size()), [&](unsigned domain) {
+    return (!keepsPairBits(attend, domain) && readsAny(attend.patterns[domain])) ||
+           (attend.kept[domain] && readsAny(attend.kept[domain]));
   });
 }
 
