@@ -128,12 +128,21 @@ LogicalResult ProgramDifferentiation::addAdjoints(Gradients &gradients) {
       auto error = op.emitOpError() << "has no derivative";
       if (op.hasTrait<attn::GradientOnly>())
         error.attachNote() << "gradients of gradients are not supported: differentiate the program itself once";
+      if (isa<attn::PagedOp>(op))
+        error.attachNote() << "keys and values in pages have no gradients: use .detach(), or run under torch.no_grad()";
       return failure();
     }
     if (failed(differentiable.addAdjoint(gradients)))
       return failure();
   }
   return success();
+}
+
+static Value zeros(ImplicitLocOpBuilder &b, WholeTensorType type) {
+  auto body = [](ImplicitLocOpBuilder &b, ValueRange) -> SmallVector<Value> {
+    return {arith::ConstantOp::create(b, b.getF32FloatAttr(0))};
+  };
+  return attn::MapOp::create(b, b.getLoc(), type, ValueRange(), body).getResult(0);
 }
 
 /// Whether the backward function is promised that `type`, which it takes beside the program's arguments, is aligned:
@@ -166,6 +175,8 @@ LogicalResult ProgramDifferentiation::writeBackward() {
   for (unsigned i : floatsAmong(program.getArgumentTypes())) {
     Value argument = program.getArgument(i);
     Value gradient = gradients.get(argument, tensorType(argument).getElementType());
+    if (!gradient && program.getArgAttr(i, attn::leftOutAttrName) && !program.getArgAttr(i, constantAttrName))
+      gradient = zeros(gradients.b, tensorType(argument));
     if (!gradient)
       continue;
     if (isa<BlockArgument>(gradient) || llvm::is_contained(returned, gradient))

@@ -433,3 +433,8 @@ def test_what_is_missing_is_said(tmp_path):
     assert done.stderr.splitlines() == [
         f"setup: expected, since there is no apt-get to install it: the command {name}" for name in ("ccache", "ninja")
     ]
+
+
+def test_python_runs_the_package():
+    ran = subprocess.run([sys.executable, "-m", "weft", "--version"], env=ENVIRONMENT, capture_output=True, text=True)
+    assert (ran.returncode, ran.stdout.split()[0], ran.stderr) == (0, "weft", "")

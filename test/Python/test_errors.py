@@ -2,8 +2,10 @@
 """Mistakes in kernels: each is reported at the user's line with a caret, what was expected, what came, and a remedy."""
 
 import linecache
+import math
 import pathlib
 
+import numpy as np
 import pytest
 import weft
 import weft.language as wl
@@ -45,6 +47,8 @@ def kernel(*lines, parameters="x, y, n, BLOCK: wl.constexpr"):
         "endless": endless,
         "broken": broken,
         "not_jit": not_jit,
+        "np": np,
+        "math": math,
     }
     exec(compile(text, name, "exec"), scope)
     return scope["kernel"]
@@ -205,6 +209,14 @@ CASES = {
     ),
     "plain global": (["a = PLAIN + 1"], "PLAIN", ["'PLAIN' to be a constexpr", "wl.constexpr(...)"]),
     "plain function": (["a = not_jit(n)"], "not_jit(n)", ["plain Python function 'not_jit'", "@weft.jit"]),
+    "function of NumPy's": (["a = np.sqrt(2.0)"], "np.sqrt(2.0)", ["plain Python function 'sqrt'", "use wl.sqrt"]),
+    "function of constants": (
+        ["a = math.exp(n)"],
+        "math.exp(n)",
+        ["a constant for 'argument 1' of 'exp'", "use wl.exp"],
+    ),
+    "with": (["with wl.async_task(0):", "    a = 1"], None, ["but got 'with'", "write its body without it"]),
+    "del": (["a = n", "del a"], "del a", ["but got 'del'", "leave it out"]),
     "recursion": (["a = endless(n)"], None, ["no recursion", "called from"]),
     "error in a helper": (["a = broken(n)"], None, ["to be from 1 to 3, but got 4", "in 'broken', called from"]),
     "return of a value": (["return n"], "return n", ["a kernel to return nothing, but got int32"]),

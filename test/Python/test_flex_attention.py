@@ -264,15 +264,16 @@ def test_other_tensors_and_lengths_are_one_form(forms, seed):
 def test_a_mask_of_formulas_keeps_its_blocks():
     """Causal masks and windows of create_block_mask are weft's patterns: no list of blocks, and no table is read."""
     n = 64
+    query = torch.empty(1, 1, n, 16, device="meta")
     for mask, pattern in (
         (causal_mask, weft.causal()),
         (and_masks(causal_mask, lambda b, h, q, kv: q - kv <= 9), weft.causal() & weft.window(9, None)),
         (or_masks(causal_mask, lambda b, h, q, kv: kv < 7), weft.causal() | weft.prefix(7)),
     ):
         given = torch_flex.create_block_mask(mask, None, None, n, n, "cpu", BLOCK_SIZE=16)
-        assert block_masks.pattern(given, n, n) == pattern
+        assert block_masks.pattern(given, query, n) == pattern
     given.kv_num_blocks -= 1  # a table that says less than its mask_mod
-    assert block_masks.pattern(given, n, n) != pattern
+    assert block_masks.pattern(given, query, n) != pattern
 
 
 def whole(function=None):

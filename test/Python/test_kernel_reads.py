@@ -7,6 +7,7 @@ import enum
 import random
 import struct
 import typing
+import uuid
 
 import numpy as np
 import pytest
@@ -137,6 +138,11 @@ def scale_by_attribute(x, a: wl.constexpr):
 
 
 @weft.jit
+def scale_by_integer(x, a: wl.constexpr):
+    wl.store(x, wl.load(x) * a.int)
+
+
+@weft.jit
 def scale_by_number(x, a: wl.constexpr):
     wl.store(x, a)
 
@@ -160,6 +166,11 @@ class Settings:
 
     def __hash__(self):
         return 0
+
+
+@dataclasses.dataclass(frozen=True)
+class Frozen:
+    a: object
 
 
 class Named(typing.NamedTuple):
@@ -187,6 +198,12 @@ def test_constants_are_compared_by_value():
         assert spelled(3.0) in compiled(scale_by_attribute, settings)
     assert spelled(7.0) in compiled(scale_by_attribute, Named(7.0))
     assert spelled(3.0) in compiled(scale_by_attribute, Named(3.0))
+    assert spelled(7.0) in compiled(scale_by_attribute, Frozen(7.0))
+    assert spelled(3.0) in compiled(scale_by_attribute, Frozen(3.0))
+    key = uuid.UUID(int=7)
+    first = scale_by_integer.warmup(np.zeros(4, np.float32), key)
+    assert scale_by_integer.warmup(np.zeros(4, np.float32), uuid.UUID(int=7)) is first
+    assert scale_by_integer.warmup(np.zeros(4, np.float32), uuid.UUID(int=3)) is not first
     Plain.a = 5.0
     assert spelled(5.0) in compiled(scale_by_attribute, Plain)
     Plain.a = 6.0

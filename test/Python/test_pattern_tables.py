@@ -100,3 +100,44 @@ def test_exported_sizes_stay_free():
     torch.testing.assert_close(exported(*given), mapped(*given), atol=0, rtol=0)
     with pytest.raises(weft.runtime.Error, match=r"to have blocks of 16 for all queries, but got .* = 32 for N = 49"):
         exported(*given[:3], table(2, 4))
+
+
+def _expanded(tensor):
+    return tensor.expand(2, 4, *tensor.shape[2:]).contiguous()
+
+
+def _with_gradients(pattern, qkv):
+    out = weft.attention.attend(*qkv, pattern)
+    return [out, *torch.autograd.grad(out.square().sum(), qkv)]
+
+
+@pytest.mark.parametrize("key_heads", [4, 2])
+@pytest.mark.parametrize("batches", [1, 2])
+@pytest.mark.parametrize("heads", [1, 4])
+def test_one_batch_or_head_stands_for_all(batches, heads, key_heads):
+    """As FlexAttention's BlockMasks: the bits are those of the table repeated."""
+    qkv = [torch.randn(2, h, 64, 16).requires_grad_() for h in (4, key_heads, key_heads)]
+    bits = torch.rand(batches, heads, 4, 4) < 0.5
+    bits[..., 0] = True
+    index = torch.argsort(bits.int(), dim=-1, descending=True, stable=True).int()
+    count = bits.sum(-1).int()
+    for own, whole in (
+        (weft.block_bitmap(bits, block=16), weft.block_bitmap(_expanded(bits), block=16)),
+        (weft.blocks(index, count, block=16), weft.blocks(_expanded(index), _expanded(count), block=16)),
+    ):
+        for found, wanted in zip(_with_gradients(own, qkv), _with_gradients(whole, qkv), strict=True):
+            assert torch.equal(found, wanted)
+
+
+def test_documents_of_one_batch_stand_for_all():
+    qkv = [torch.randn(2, 1, 24, 16).requires_grad_() for _ in range(3)]
+    ids = torch.arange(24, dtype=torch.int32)[None] // 10
+    repeated = ids.expand(2, 24).contiguous()
+    mine, theirs = (_with_gradients(weft.document(each, each), qkv) for each in (ids, repeated))
+    assert all(map(torch.equal, mine, theirs))
+
+
+def test_tables_of_other_batches_and_heads_are_refused():
+    for shape in ((3, 2, 3, 3), (2, 3, 3, 3)):
+        with pytest.raises(weft.CompilationError, match="pattern whose tensors fit queries and keys"):
+            mapped(*(x.expand(2, 2, -1, -1) for x in operands(40, 70)), torch.ones(*shape, dtype=torch.bool))

@@ -223,3 +223,22 @@ def test_one_gain_for_all_heads(dtype, seed):
         assert (x.double() - y).norm() <= (1e-5 if dtype == torch.float32 else 1.5e-3) * y.norm()
     with pytest.raises(weft.CompilationError, match=r"expected a gain \[H, D\] or \[D\], but got \[1, 1, 64\]"):
         weft.rms_norm(q, gain[None, None])
+
+
+@pytest.mark.parametrize("pattern", [weft.window(0, -1), weft.prefix(0), weft.causal() & ~weft.causal()], ids=repr)
+def test_a_pattern_without_pairs_leaves_gradients_of_zero(pattern):
+    """As attention of torch's gives them, not None: optimisers and reducers of gradients count on them."""
+    q, k, v, k2, v2, slope = (x.requires_grad_() for x in (*torch.randn(5, 1, 2, 24, 16), torch.randn(2)))
+    out = weft.attention.attend(q, k, v, pattern, score_mod=lambda s, b, h, n, m: s * slope[h])
+    assert not out.any()
+    found = torch.autograd.grad(out.sum(), (q, k, v, slope))
+    assert all(grad.shape == x.shape and not grad.any() for grad, x in zip(found, (q, k, v, slope), strict=True))
+
+    @weft.program
+    def two(q, k, v, k2, v2):
+        return weft.softmax(q, weft.domain(k), weft.domain(weft.rope(k2), pattern)) @ (v, v2)
+
+    library = two.compile("sm_80", ", ".join(f"{x}: fp32[B,H,N,16]" for x in ("q", "k", "v", "k2", "v2")))
+    for function in (two, library.differentiable("two"), torch.compile(two, backend="aot_eager")):
+        found = torch.autograd.grad(function(q, k, v, k2, v2).sum(), (q, k, v, k2, v2))
+        assert found[2].any() and not found[3].any() and not found[4].any()

@@ -82,6 +82,6 @@ def test_a_section_names_its_place():
     with pytest.raises(CompilationError, match=r"expected 'rows' of Pattern.section \[2\] of int32"):
         weft.attention.attend(q, q, q, pattern.section(np.zeros(2, np.int64), place(0)))
     starts = np.array([0, 4], np.int32)
-    with pytest.raises(CompilationError, match=r"expected no span, no document and no section with sequence starts"):
+    with pytest.raises(CompilationError, match=r"expected cu_seqlens or Pattern.section, but got both"):
         section = pattern.section(place(0), place(0))
         weft.attention.attend(q, q, q, section, cu_seqlens_q=starts, cu_seqlens_k=starts)

@@ -3,6 +3,7 @@
 #include "dialects/Attn/IR/AttnChecks.h"
 #include "dialects/Attn/Pattern/Simplify.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/PatternMatch.h"
 #include <limits>
 
@@ -42,6 +43,28 @@ template <typename Op> struct SimplifyPatterns : OpRewritePattern<Op> {
   }
 };
 
+/// Notes on the program's arguments that `values` are made of, tensors of floats, that they were read.
+static void noteLeftOut(ValueRange values, PatternRewriter &rewriter) {
+  SmallVector<Value> open(values);
+  llvm::SmallPtrSet<Value, 16> seen;
+  while (!open.empty()) {
+    Value value = open.pop_back_val();
+    auto type = dyn_cast<WholeTensorType>(value.getType());
+    if (!type || !hasGradient(type) || !seen.insert(value).second)
+      continue;
+    if (Operation *op = value.getDefiningOp()) {
+      op->walk([&](Operation *part) { llvm::append_range(open, part->getOperands()); });
+      continue;
+    }
+    auto argument = cast<BlockArgument>(value);
+    auto program = dyn_cast<func::FuncOp>(argument.getOwner()->getParentOp());
+    if (program && program->hasAttr(programAttrName))
+      rewriter.modifyOpInPlace(program, [&] {
+        program.setArgAttr(argument.getArgNumber(), leftOutAttrName, rewriter.getUnitAttr());
+      });
+  }
+}
+
 /// Drops domains that no pair belongs to. Without any domain and without a sink, the outputs are 0 and the lse -inf.
 struct DropEmptyDomains : OpRewritePattern<AttendOp> {
   using OpRewritePattern::OpRewritePattern;
@@ -55,6 +78,9 @@ struct DropEmptyDomains : OpRewritePattern<AttendOp> {
       return rewriter.notifyMatchFailure(op, "no domain is empty");
     if (kept.empty())
       return replaceByConstants(op, rewriter);
+    for (unsigned i : llvm::seq<unsigned>(op.getKeys().size()))
+      if (!llvm::is_contained(kept, i))
+        noteLeftOut({op.getKeys()[i], op.getValues()[i]}, rewriter);
     auto take = [&](auto range) {
       SmallVector<Value> taken;
       for (unsigned i : kept)
@@ -82,6 +108,9 @@ struct DropEmptyDomains : OpRewritePattern<AttendOp> {
       return MapOp::create(rewriter, op.getLoc(), like.getType(), ValueRange(), body).getResult(0);
     };
     Value out = fill(op.getOut(), 0), lse = fill(op.getLse(), -std::numeric_limits<float>::infinity());
+    SmallVector<Value> read;
+    op->walk([&](Operation *part) { llvm::append_range(read, part->getOperands()); });
+    noteLeftOut(read, rewriter);
     rewriter.replaceOp(op, {out, lse});
     return success();
   }

@@ -170,10 +170,11 @@ LogicalResult AttnDialect::verifyRegionArgAttribute(Operation *op, unsigned, uns
   StringRef name = attribute.getName();
   if (name == nameAttrName && isa<StringAttr>(attribute.getValue()))
     return success();
-  if ((name == alignedAttrName || name == "attn.constant") && isa<UnitAttr>(attribute.getValue()))
+  bool isKnown = name == alignedAttrName || name == leftOutAttrName || name == "attn.constant";
+  if (isKnown && isa<UnitAttr>(attribute.getValue()))
     return success();
-  return op->emitOpError() << "expected '" << nameAttrName << "', a string, or the unit '" << alignedAttrName
-                           << "' or 'attn.constant' on argument " << index << ", but got '" << name
+  return op->emitOpError() << "expected '" << nameAttrName << "', a string, or the unit '" << alignedAttrName << "', '"
+                           << leftOutAttrName << "' or 'attn.constant' on argument " << index << ", but got '" << name
                            << "' = " << attribute.getValue();
 }
 

@@ -25,6 +25,10 @@ inline constexpr llvm::StringLiteral nameAttrName = "attn.name";
 /// On a program's argument: its address and its strides are multiples of 16 bytes.
 inline constexpr llvm::StringLiteral alignedAttrName = "attn.aligned";
 
+/// On a program's argument, a unit: an attention that read it had no pair left, and is no more. Its gradient is zero
+/// where nothing else gives it one.
+inline constexpr llvm::StringLiteral leftOutAttrName = "attn.left_out";
+
 /// On a backward function: the numbers of the program's arguments whose gradients it returns, an i64 array.
 inline constexpr llvm::StringLiteral gradientsOfAttrName = "attn.gradients_of";
 

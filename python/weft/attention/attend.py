@@ -25,7 +25,7 @@ from weft.programs.mixers import (
     splits_attribute,
     widened,
 )
-from weft.programs.patterns import Domain
+from weft.programs.patterns import Domain, without_tables_of_tokens
 from weft.programs.sizes import group, unify
 from weft.programs.tensors import Tensor, described, four_axes
 
@@ -110,6 +110,22 @@ def attend(
     return (out, lse) if return_lse else out
 
 
+# How torch's and FlashAttention's functions call what is said otherwise here; errors of unknown arguments tell.
+attend.__weft_spelled__ = {  # type: ignore[attr-defined]
+    "is_causal": "pattern=weft.causal(), whose last query is at the last key,",
+    "causal": "pattern=weft.causal()",
+    "attn_mask": "bias, of numbers or of bool,",
+    "attn_bias": "bias",
+    "block_mask": "pattern, or an argument of weft.flex_attention,",
+    "window_size": "pattern=weft.window(left, right), None for no bound,",
+    "softmax_scale": "scale",
+    "softcap": "score_mod, as lambda s, b, h, n, m: cap * weft.tanh(s / cap),",
+    "alibi_slopes": "score_mod, as lambda s, b, h, n, m: s - slopes[h] * (n - m),",
+    "enable_gqa": "what heads of k and v that divide q's say",
+    "return_attn_probs": "return_lse",
+}
+
+
 @dataclass(frozen=True)
 class SoftmaxAttention:
     """What makes scores and weights, apart from the pattern; ``lengths`` are the starts of packed sequences."""
@@ -129,6 +145,8 @@ class SoftmaxAttention:
         """The attention, in elements of type ``element``, and its LSE; over the first ``count`` keys where that is
         given."""
         given, lowered = attention(q, [Domain(k, pattern, count)], self.scale, self.sink, self.score_mod, self.bias)
+        if self.lengths:
+            without_tables_of_tokens(lowered.texts)
         with agreeing("expected values as long as the keys"):
             for axis in (0, 1, 2):
                 unify(k.sizes[axis], v.sizes[axis])

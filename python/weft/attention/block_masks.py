@@ -28,11 +28,12 @@ _REMEDY = f"make one by {_MAKER}.create_block_mask(mask_mod, B, H, Q_LEN, KV_LEN
 _EVERYTHING = 1 << 30
 
 
-def pattern(block_mask: Any, queries: Any, keys: Any) -> Pattern | None:
-    """The pattern of a BlockMask for so many queries and keys; a pattern of weft's is itself, None every pair.
+def pattern(block_mask: Any, query: Any, keys: Any) -> Pattern | None:
+    """The pattern of a BlockMask for queries [B, H, N, D] and so many keys; a pattern of weft's is itself, None every
+    pair.
 
-    CompilationError for what is no BlockMask, for one of other lengths, and for one that was sliced and has no
-    mask_mod since.
+    CompilationError for what is no BlockMask, for one of other lengths, batches or heads, and for one that was sliced
+    and has no mask_mod since.
     """
     if block_mask is None or isinstance(block_mask, Pattern):
         return block_mask
@@ -45,9 +46,9 @@ def pattern(block_mask: Any, queries: Any, keys: Any) -> Pattern | None:
             "assign its mask_mod: that of the whole BlockMask, moved to the slice's first query",
         )
     if tuple(block_mask.BLOCK_SIZE) == (_EVERYTHING, _EVERYTHING):
-        return None if _is_noop(mod) else mask_pattern(mod, queries == keys)
+        return None if _is_noop(mod) else mask_pattern(mod, query.shape[2] == keys)
     lengths = block_mask.seq_lengths
-    for name, given, wanted in (("queries", lengths[0], queries), ("keys", lengths[1], keys)):
+    for name, given, wanted in (("queries", lengths[0], query.shape[2]), ("keys", lengths[1], keys)):
         if not wanted == given:
             raise places.error(
                 f"expected 'block_mask' for {wanted} {name}, but got one for {given}", "create it for these lengths"
@@ -58,6 +59,13 @@ def pattern(block_mask: Any, queries: Any, keys: Any) -> Pattern | None:
             f"expected tables of 'block_mask' [B, H, blocks of queries, blocks of keys], but got {given}",
             "slice it by ranges, as in block_mask[0:1, 0:1], so that axes stay",
         )
+    for axis, (name, argument) in enumerate((("batches", "B"), ("heads", "H"))):
+        given, wanted = block_mask.kv_indices.shape[axis], query.shape[axis]
+        if given != 1 and not wanted == given:
+            raise places.error(
+                f"expected 'block_mask' for {wanted} {name} or for 1, but got one for {given}",
+                f"create it with {argument}=None where it is the same for all",
+            )
     said = mask_pattern(mod, lengths[0] == lengths[1])
     if _has_formulas(said) and _asked(block_mask, lambda given: _says(given, said)):
         return said

@@ -18,7 +18,7 @@ from weft.programs.eager import operation, whole
 from weft.programs.graph import agreeing
 from weft.programs.mixers import result_type, widened
 from weft.programs.pages import paged
-from weft.programs.sizes import unify
+from weft.programs.sizes import group, unify
 from weft.programs.tensors import Tensor, described, four_axes
 
 
@@ -100,6 +100,15 @@ def decode(
     return found
 
 
+def _rows_of(q: Tensor, k_cache: Tensor) -> None:
+    """Refuse a cache without pages that is not of the queries' sequences, as pages given without their table are."""
+    remedy = "pages [P, page, Hkv, D] are read by 'block_table' [B, most pages] of int32"
+    with agreeing(f"expected 'k_cache' [B, Hkv, M, D] of q's batch, but got {described(k_cache)}", remedy):
+        unify(q.sizes[0], k_cache.sizes[0])
+    with agreeing(f"expected 'k_cache' [B, Hkv, M, D] whose heads divide q's, but got {described(k_cache)}", remedy):
+        group(q.sizes[1], k_cache.sizes[1])
+
+
 @operation
 def over_cache(
     q: Any,
@@ -138,8 +147,12 @@ def over_cache(
                 unify(k_cache.sizes[axis], v_cache.sizes[axis])
         k, v = paged(k_cache, block_table, seqused_k), paged(v_cache, block_table, seqused_k)
         count = None
-    elif seqused_k is not None and (
-        not isinstance(seqused_k, Tensor) or seqused_k.ndim != 1 or seqused_k.dtype.name != "int32"
+    else:
+        _rows_of(q, k_cache)
+    if (
+        block_table is None
+        and seqused_k is not None
+        and (not isinstance(seqused_k, Tensor) or seqused_k.ndim != 1 or seqused_k.dtype.name != "int32")
     ):
         raise places.error(f"expected 'seqused_k' [B] of int32, but got {described(seqused_k)}")
     heads = k_cache.sizes[1 if block_table is None else 2]
@@ -156,12 +169,12 @@ def over_cache(
         for rows, each, each_page in zip((k, v), (k_scale, v_scale), of_rows, strict=True)
     )
     by_head = [each is not None and not paged for each, paged in zip((k_scale, v_scale), of_rows, strict=True)]
-    group = int(q.sizes[1]) // int(heads) if any(by_head) else 1
+    sharing = int(q.sizes[1]) // int(heads) if any(by_head) else 1
     if by_head[0]:
-        score_mod = of_scores([k_scale], group, score_mod)
+        score_mod = of_scores([k_scale], sharing, score_mod)
     attention = SoftmaxAttention(score_mod, None, sink, scale, None, True, (), splits)
     made = float32 if by_head[1] else element
     out, lse = attention.of(q, k, v, causal() if pattern is None else pattern, made, count)
     if by_head[1]:
-        out = of_outputs(out, v_scale, group, element)
+        out = of_outputs(out, v_scale, sharing, element)
     return (out, lse) if return_lse else out

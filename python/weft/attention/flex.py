@@ -74,7 +74,7 @@ def flex_attention(
     """
     _check(query, key, value, enable_gqa, kernel_options, return_lse, return_aux)
     key, value = _of_one_batch(query, key, value)
-    said = pattern(block_mask, query.shape[2], key.shape[2])
+    said = pattern(block_mask, query, key.shape[2])
     mod = None if score_mod is None else AsTorch(score_mod)
     out, lse = attend(query, key, value, said, score_mod=mod, scale=scale, return_lse=True)
     if return_aux is not None:

@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from .. import language
 from ..language import control, errors, maths
 from ..language.casts import cast
 from ..language.emit import builtin
@@ -66,7 +67,8 @@ class Calls(Expressions):
         python = _PYTHON.get(function) if getattr(function, "__hash__", None) else None
         if python is not None:
             return self._call_checked(functools.partial(python, self), function.__name__, arguments, keywords)
-        raise errors.plain_function(getattr(function, "__name__", repr(function)))
+        name = getattr(function, "__name__", repr(function))
+        raise errors.plain_function(name, _in_language(name))
 
     def _call_checked(
         self, function: Callable[..., Any], name: str, arguments: list[Any], keywords: dict[str, Any]
@@ -92,6 +94,7 @@ class Calls(Expressions):
                     name,
                     list(keywords)[index - len(arguments)] if index >= len(arguments) else f"argument {index + 1}",
                     value,
+                    getattr(function, "__module__", None) == math.__name__ and _in_language(name),
                 )
         return constant(function, *arguments, **keywords)
 
@@ -142,6 +145,10 @@ class Calls(Expressions):
     def body(self, statements: list[ast.stmt]) -> Any:
         """Visit a function's statements; gives what they return, None without a return."""
         raise NotImplementedError
+
+
+def _in_language(name: str) -> bool:
+    return hasattr(getattr(language, name, None), "__weft_builtin__")
 
 
 def plain_signature(signature: inspect.Signature) -> str:

@@ -75,8 +75,20 @@ def is_description(kind: type) -> bool:
     return kind.__module__ == "torch" and kind.__name__ in _DESCRIPTIONS
 
 
+def raising(kind: type) -> frozenset[str]:
+    """The functions of a class that do nothing but raise: those by which a frozen dataclass refuses to change."""
+    frozen = getattr(vars(kind).get("__dataclass_params__"), "frozen", False)
+    return frozenset(("__setattr__", "__delattr__")) if frozen else frozenset()
+
+
+# Values of Python's library that do not change, which their text tells apart.
+_TEXTUAL = ("uuid.UUID", "fractions.Fraction", "decimal.Decimal")
+
+
 def by_value(kind: type, value: Any) -> Hashable | None:
-    """Numbers and types of array libraries, by value."""
+    """Numbers and types of array libraries, and values of Python's library, by value."""
+    if f"{kind.__module__}.{kind.__qualname__}" in _TEXTUAL:
+        return (kind, str(value))
     numpy = sys.modules.get("numpy")
     if numpy is not None:
         if isinstance(value, numpy.generic) and kind is not numpy.object_:

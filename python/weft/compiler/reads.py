@@ -32,6 +32,7 @@ from .objects import (
     is_torch_base,
     is_torch_module,
     namespaces,
+    raising,
     scalar_of,
 )
 from .origins import is_foreign, is_own, root
@@ -272,6 +273,7 @@ class Reads:
 
     def _special(self, kind: type, without: frozenset[str]) -> Hashable:
         """The functions of a class that Python calls by itself."""
+        without |= raising(kind)
         special = [(n, v) for n, v in vars(kind).items() if n.startswith("__") and n not in without and has_code(v)]
         return tuple((n, self.value(v)) for n, v in special)
 
@@ -310,6 +312,8 @@ class Reads:
         for base in kind.__mro__:
             if name not in vars(base):
                 continue
+            if name in raising(base):
+                break
             value = vars(base)[name]
             if isinstance(value, types.MemberDescriptorType):
                 if not isinstance(owner, type) and hasattr(owner, name):

@@ -74,7 +74,10 @@ def held(token: Token) -> Any:
 
 
 def _array(parameter: Parameter, element: Any, address: int) -> Token:
-    name = short_name(element) if isinstance(element, dtype) else array_type(element)
+    try:
+        name = short_name(element) if isinstance(element, dtype) else array_type(element)
+    except TypeError as wrong:
+        raise TypeError(f"'{parameter.name}': {wrong}") from None
     if parameter.type is not None:
         name = _annotated(parameter, parameter.type, name)
     aligned = parameter.specialise_alignment and address % 16 == 0

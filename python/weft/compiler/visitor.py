@@ -21,7 +21,7 @@ UNSUPPORTED: dict[str, tuple[str, str | None]] = {
     "AsyncWith": ("'async with'", None),
     "Await": ("'await'", None),
     "ClassDef": ("a class", "define it outside of the kernel"),
-    "Delete": ("'del'", None),
+    "Delete": ("'del'", "leave it out: registers are free when a value is used no more"),
     "Dict": ("a dictionary", "use names, or a tuple"),
     "DictComp": ("a dictionary comprehension", None),
     "FunctionDef": ("a function inside of a kernel", "define it outside and decorate it with @weft.jit"),
@@ -36,7 +36,7 @@ UNSUPPORTED: dict[str, tuple[str, str | None]] = {
     "Set": ("a set", "use a tuple"),
     "SetComp": ("a set comprehension", None),
     "Try": ("'try'", "a kernel has no exceptions"),
-    "With": ("'with'", None),
+    "With": ("'with'", "write its body without it: a kernel has no context managers"),
     "Yield": ("'yield'", None),
     "YieldFrom": ("'yield from'", None),
 }

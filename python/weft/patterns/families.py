@@ -104,22 +104,23 @@ def random_blocks(seed: int, per_row: int, block: int) -> Pattern:
 
 
 def document(q_ids: Any, k_ids: Any) -> Pattern:
-    """Equal ids: int32 arrays [N] or [B, N], and [M] or [B, M]."""
+    """Equal ids: int32 arrays [N] or [B, N], and [M] or [B, M]; a B of 1 stands for all."""
     arrays = [array("document", name, a, (1, 2)) for name, a in (("q_ids", q_ids), ("k_ids", k_ids))]
     return Pattern("document", arrays)
 
 
 def blocks(index: Any, count: Any, *, block: int | tuple[int, int]) -> Pattern:
     """Block row r of ``block[0]`` queries has the blocks of ``block[1]`` keys index[b, h, r, :count[b, h, r]]: index
-    [B, H, R, K] and count [B, H, R], of int32. R is at least N / block[0], rounded up; fewer rows are refused."""
+    [B, H, R, K] and count [B, H, R], of int32; a B or an H of 1 stands for all. R is at least N / block[0], rounded up;
+    fewer rows are refused."""
     sizes = sizes_of("blocks", "block", block, (2,))
     arrays = [array("blocks", "index", index, (4,)), array("blocks", "count", count, (3,))]
     return Pattern("blocks", (*arrays, sizes * 2 if len(sizes) == 1 else sizes))
 
 
 def block_bitmap(bits: Any, *, block: int | tuple[int, int]) -> Pattern:
-    """Blocks of ``block[0]`` queries and ``block[1]`` keys that are set in ``bits`` [B, H, R, C], bool. R and C are at
-    least N / block[0] and M / block[1], rounded up; smaller tables are refused."""
+    """Blocks of ``block[0]`` queries and ``block[1]`` keys that are set in ``bits`` [B, H, R, C], bool; a B or an H
+    of 1 stands for all. R and C are at least N / block[0] and M / block[1], rounded up; smaller tables are refused."""
     sizes = sizes_of("block_bitmap", "block", block, (2,))
     found = array("block_bitmap", "bits", bits, (4,))
     return Pattern("block_bitmap", (found, sizes * 2 if len(sizes) == 1 else sizes))

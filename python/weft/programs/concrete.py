@@ -47,7 +47,9 @@ class ConcreteMixer:
 
     def __add__(self, other: Any) -> ConcreteMixer:
         if not isinstance(other, ConcreteMixer):
-            raise places.error(f"expected a mixer on the right of '+', but got {places.described(other)}")
+            raise places.error(
+                f"expected a mixer on the right of '+', but got {places.described(other)}", static.ADDING
+            )
         return ConcreteMixer(_add, (self, other), {})
 
     def __matmul__(self, other: Any) -> Any:
@@ -60,7 +62,9 @@ class ConcreteMixer:
 
     def __sub__(self, other: Any) -> ConcreteMixer:
         if not isinstance(other, ConcreteMixer):
-            raise places.error(f"expected a mixer on the right of '-', but got {places.described(other)}")
+            raise places.error(
+                f"expected a mixer on the right of '-', but got {places.described(other)}", static.ADDING
+            )
         return self + -other
 
     def __rsub__(self, other: Any) -> ConcreteMixer:

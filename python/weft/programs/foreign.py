@@ -19,7 +19,7 @@ from typing import Any
 from ..compiler import places
 from ..compiler.diagnostics import CompilationError
 from ..compiler.trusted import trust
-from . import bodies, scalars, weights
+from . import bodies, graph, scalars, weights
 from .dtypes import dtype_of, kind_of
 from .overloads import answer_by
 from .scalars import Scalar
@@ -380,6 +380,21 @@ def concerns(value: Any) -> bool:
     return isinstance(value, (Scalar, Tensor, Size))
 
 
+_RANDOM = frozenset(
+    ("rand", "randn", "randint", "randperm", "bernoulli", "normal", "multinomial", "dropout", "rand_like", "randn_like")
+)
+
+
+def _refuse_random(function: Any) -> None:
+    """One number that torch draws now would stand for every pair in a mask or a score_mod."""
+    name = getattr(function, "__name__", "")
+    if graph.in_region() and name in _RANDOM:
+        raise places.error(
+            f"expected no random numbers in a mask or a score_mod, but got 'torch.{name}', one number for all pairs",
+            "dropout_p of weft.attention.attend drops weights; other numbers: make a tensor outside, and index it",
+        )
+
+
 @functools.cache
 def _mode() -> Any:
     import torch
@@ -389,6 +404,7 @@ def _mode() -> Any:
 
         def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             keywords = kwargs or {}
+            _refuse_random(function)
             if any(map(concerns, args)) or any(map(concerns, keywords.values())):
                 return call(function, args, keywords)
             return function(*args, **keywords)

@@ -19,17 +19,17 @@ from .eager import operation
 from .facts import must_be_deterministic
 from .graph import TensorType, Value, agreeing
 from .pages import lengths_behind
-from .patterns import Domain, Lowered, lower_patterns
+from .patterns import Domain, Lowered, lower_patterns, without_tables_of_tokens
 from .regions import score_region
 from .sizes import Size, group, larger, unify
-from .tensors import Tensor, described, four_axes, lift
+from .tensors import Tensor, Unapplied, described, four_axes, lift
 
 MIXER = "!attn.mixer"
 _DIRECT_TAPS = 16
 Shape = tuple[Size, ...]
 
 
-class Mixer:
+class Mixer(Unapplied):
     """A mixer being traced. ``result`` of the values' shapes gives the result's, and checks them."""
 
     def __init__(self, value: Value, domains: int, result: Callable[[Sequence[Shape]], Shape]):
@@ -87,7 +87,10 @@ class Mixer:
 
     def _other(self, other: Any, sign: str) -> Mixer:
         if not isinstance(other, Mixer):
-            raise places.error(f"expected a mixer on the right of '{sign}', but got '{type(other).__name__}'")
+            raise places.error(
+                f"expected a mixer on the right of '{sign}', but got {described(other)}",
+                static.ADDING,
+            )
         return other
 
     def matrix(self, *_: Any, **__: Any) -> Any:
@@ -191,8 +194,7 @@ def attention(
     q, domains = widened(q), [_counted(replace(each, keys=widened(each.keys))) for each in domains]
     if sink is not None:
         if not isinstance(sink, Tensor) or sink.ndim != 1:
-            given = list(sink.shape) if isinstance(sink, Tensor) else f"'{type(sink).__name__}'"
-            raise places.error(f"expected 'sink' [H], but got {given}")
+            raise places.error(f"expected 'sink' [H], but got {described(sink)}")
         static.floating("'sink'", sink)
         with agreeing("expected 'sink' [H], one number for each query head"):
             unify(q.sizes[1], sink.sizes[0])
@@ -322,8 +324,10 @@ def softmax(
         four_axes(q, "queries")
         one_batch(q.sizes[0])
         packs(cu_seqlens, q.sizes[2])
-    domains = [Domain(lift(d.keys), d.pattern, lift(d.count)) for d in _domains(k, pattern, more)]
+    domains = [Domain(lift(d.keys), d.pattern, lift(d.count)) for d in _domains(lift(k), pattern, more)]
     given, lowered = attention(q, domains, scale, sink, score_mod)
+    if lengths:
+        without_tables_of_tokens(lowered.texts)
     given.attributes["operandSegmentSizes"] = segments(
         *(1, len(domains), given.counts, int(sink is not None)),
         *(len(lengths), len(lowered.operands)),
@@ -344,6 +348,11 @@ def softmax(
 
 
 def _domains(k: Any, pattern: Any, more: Sequence[Any]) -> list[Domain]:
+    if not isinstance(k, (Domain, Tensor)):
+        raise places.error(
+            f"expected keys to be a tensor, but got {described(k)}",
+            "weft.softmax(q, k) is attention's softmax(q kᵀ); torch.softmax, outside of programs, goes along an axis",
+        )
     if not isinstance(k, Domain):
         if more:
             raise places.error(

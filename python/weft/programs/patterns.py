@@ -12,7 +12,7 @@ from ..compiler import places
 from ..patterns import Pattern
 from .graph import Region, agreeing, tracing
 from .regions import mask_region
-from .sizes import Requirement, Size, unify
+from .sizes import Requirement, Size, fix, unify
 from .tensors import Tensor, described, lift
 
 
@@ -66,11 +66,33 @@ def _text(pattern: Any, operands: list[Any], masks: list[Any]) -> str:
     if pattern is None:
         return "#attn.full"
     if isinstance(pattern, (str, bytes)) or not hasattr(type(pattern), "lower"):
-        raise places.error(
-            f"expected a pattern, but got '{type(pattern).__name__}'",
-            "weft.causal(), weft.window(left, right), ... make patterns",
-        )
+        raise places.error(f"expected a pattern, but got '{type(pattern).__name__}'", _in_its_place(pattern))
     return str(pattern.lower(operands, masks))
+
+
+def _in_its_place(given: Any) -> str:
+    """What to write where something other than a pattern was given."""
+    if hasattr(given, "mask_mod"):
+        return "weft.flex_attention(q, k, v, block_mask=...) takes a BlockMask"
+    if hasattr(given, "shape"):
+        return "attend(..., bias=mask) takes a bool tensor of pairs; weft.block_bitmap takes one of blocks"
+    if callable(given) and getattr(given, "__module__", "").startswith("weft.patterns"):
+        return f"weft.{given.__name__}(...) makes one: call it"
+    if callable(given):
+        return "weft.mask(f) makes one of a function f(b, h, n, m) that says who attends"
+    return "weft.causal(), weft.window(left, right), ... make patterns"
+
+
+def without_tables_of_tokens(texts: Sequence[str]) -> None:
+    """Refuse, beside the starts of packed sequences, patterns whose tables are of all tokens."""
+    found = re.search(r"#attn\.(document|span|section)\b", "".join(texts))
+    if found is None:
+        return
+    name = "Pattern.section" if found[1] == "section" else f"weft.{found[1]}"
+    raise places.error(
+        f"expected cu_seqlens or {name}, but got both: tables of a pattern are of all tokens, not of one sequence",
+        "leave out cu_seqlens: a document for each sequence keeps them apart by itself",
+    )
 
 
 def _fit_heads(pattern: Any, q: Tensor) -> None:
@@ -110,17 +132,22 @@ def _fit_operands(text: str, outside: str, q: Tensor, keys: Tensor, operands: Se
                 else None
             )
             with agreeing("expected a pattern whose tensors fit queries and keys"):
-                if along is not None and len(sizes) > 1:
-                    unify(sizes[0], q.sizes[0])
-                if along is not None and len(sizes) == 3:
-                    unify(sizes[1], keys.sizes[1])
+                if len(sizes) > 1:
+                    _repeat(sizes[0], q.sizes[0])
+                if len(sizes) > 2:
+                    _repeat(sizes[1], q.sizes[1] if along is None else keys.sizes[1])
                 if along is not None and number in here:
                     unify(sizes[-1], along)
-                if along is None and len(sizes) >= 2:
-                    unify(sizes[0], q.sizes[0])
-                    unify(sizes[1], q.sizes[1])
         if found[0].startswith("#attn.block") and re.findall(r"= (\d+)", found[1])[0] in here:
             _fit_table(found[1], queries is q, (queries, others), operands)
+
+
+def _repeat(size: Size, wanted: Size) -> None:
+    """A table's batch or heads: as many as wanted, or one that stands for all."""
+    if size.value == 1 and wanted.value != 1:
+        fix(size)
+    else:
+        unify(size, wanted)
 
 
 def _fit_table(parameters: str, upright: bool, tokens: tuple[Tensor, Tensor], operands: Sequence[Tensor]) -> None:

@@ -109,7 +109,10 @@ class Program(Decorated):
             bound = self.signature.bind(*args, **keywords)
         except TypeError as error:
             names = [each.replace(annotation=each.empty) for each in self.signature.parameters.values()]
-            raise TypeError(f"'{self.__name__}': {error}; it takes {inspect.Signature(names)}") from None
+            said = f"'{self.__name__}': {error}; it takes {inspect.Signature(names)}"
+            spelled = getattr(self.fn, "__weft_spelled__", {})
+            remedies = [f"; '{name}' is {spelled[name]} here" for name in keywords if name in spelled]
+            raise TypeError(said + "".join(remedies)) from None
         bound.apply_defaults()
         found: list[tuple[str, Any]] = []
         structure = []

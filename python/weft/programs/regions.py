@@ -10,6 +10,7 @@ from typing import Any
 
 from ..compiler import places
 from ..compiler.around import with_views
+from ..patterns import Pattern
 from . import graph, scalars
 from .foreign import concerns
 from .graph import Region
@@ -89,7 +90,7 @@ def callable_with(name: str, function: Any, arguments: Sequence[str]) -> None:
     function = function.function if isinstance(function, AsTorch) else function
     wanted = f"'{name}' to be a function of ({', '.join(arguments)})"
     if not callable(function) or isinstance(function, type):
-        raise places.error(f"expected {wanted}, but got {places.described(function)}")
+        raise places.error(f"expected {wanted}, but got {places.described(function)}", _in_its_place(function))
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):  # one that does not say what it takes
@@ -98,6 +99,15 @@ def callable_with(name: str, function: Any, arguments: Sequence[str]) -> None:
         signature.bind(*arguments)
     except TypeError:
         raise places.error(f"expected {wanted}, but got one of {signature}") from None
+
+
+def _in_its_place(given: Any) -> str | None:
+    """What to write where something else was given in the place of a function of scores or pairs."""
+    if hasattr(given, "mask_mod") or isinstance(given, Pattern):
+        return "who attends is another argument: 'block_mask' of weft.flex_attention, 'pattern' elsewhere"
+    if hasattr(given, "shape"):
+        return "a function that reads it: lambda score, b, h, n, m: score + bias[b, h, n, m]"
+    return None
 
 
 def _index_error(error: IndexError) -> places.CompilationError | None:

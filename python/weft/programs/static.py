@@ -16,6 +16,9 @@ from . import graph
 if TYPE_CHECKING:
     from .tensors import Tensor
 
+#: what to write where something else is added to a mixer
+ADDING = "score_mod adds to scores; A + weft.diag(g) adds a gate, and A @ v + x adds to what a mixer A gives"
+
 
 def known(value: Any, what: str = "a number") -> Any:
     """The Python number of a 0-d array or of NumPy's scalars, and every other value as it is."""

@@ -21,6 +21,10 @@ from .scalars import Scalar
 from .sizes import Mismatch, Size, group, larger, unify
 
 
+class Unapplied:
+    """What stands for a matrix over the sequence until it is applied to values: it has no numbers of its own."""
+
+
 class Tensor(Overloads):
     """A tensor that the program will compute on: ``shape`` (sizes; the head size is an int), ``dtype``, operators,
     ``.to(dtype)``, and in a score_mod or a mask ``t[b, h]``, one element.
@@ -202,6 +206,11 @@ def lift(value: Any) -> Any:
 def map_tensors(body: Callable[..., Any], *values: Any, to: dtype | None = None) -> Any:
     """attn.map: ``body`` of every element. ``values`` are tensors, and numbers that the body gets as they are."""
     tracing = graph.tracing()
+    if any(isinstance(value, Unapplied) for value in values):
+        raise places.error(
+            "expected tensors and numbers, but got a mixer, which has no numbers before it is applied",
+            "weft.diag(g) @ A gates what a mixer A gives, and x * (A @ v) multiplies it by any tensor",
+        )
     if graph.in_region():
         if all(value.ndim == 0 for value in values if isinstance(value, Tensor)):
             return body(*(scalars.scalar(value) if isinstance(value, Tensor) else value for value in values))
@@ -235,7 +244,7 @@ def map_tensors(body: Callable[..., Any], *values: Any, to: dtype | None = None)
 
 def applied(body: Callable[..., Any], *values: Any) -> Any:
     """The body on scalars, or mapped over tensors where there is one among the values."""
-    if any(isinstance(value, Tensor) for value in values) and not graph.in_region():
+    if any(isinstance(value, (Tensor, Unapplied)) for value in values) and not graph.in_region():
         return map_tensors(body, *values)
     return body(*values)
 
@@ -305,4 +314,4 @@ def element(tensor: Tensor, index: Sequence[Any]) -> Scalar:
     return scalars.element(tensor.value, index)
 
 
-__all__ = ["Mismatch", "Tensor", "broadcast", "element", "is_array", "lift", "map_tensors", "promoted"]
+__all__ = ["Mismatch", "Tensor", "Unapplied", "broadcast", "element", "is_array", "lift", "map_tensors", "promoted"]

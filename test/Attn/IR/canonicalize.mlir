@@ -83,6 +83,20 @@ func.func @empty(%q: !attn.tensor<[B, H, N, 32], f16>, %k: !attn.tensor<[B, H, M
 
 // -----
 
+// Arguments of a program that were read for a domain without pairs are noted: their gradients are zero.
+// CHECK-LABEL: func.func @left_out
+// CHECK-SAME: %[[Q:[^:]*]]: !attn.tensor<[B, H, N, 32], f16>, %[[K:[^:]*]]: !attn.tensor<[B, H, N, 32], f16>,
+// CHECK-SAME: %{{[^:]*}}: !attn.tensor<[B, H, N, 32], f16> {attn.left_out}, %{{[^:]*}}: !attn.tensor<[H], f32>)
+func.func @left_out(%q: !attn.tensor<[B, H, N, 32], f16>, %k: !attn.tensor<[B, H, N, 32], f16>, %k2: !attn.tensor<[B, H, N, 32], f16>, %sink: !attn.tensor<[H], f32>) -> !attn.tensor<[B, H, N, 32], f16> attributes {attn.program} {
+  %turned = attn.rope %k2 : !attn.tensor<[B, H, N, 32], f16> -> !attn.tensor<[B, H, N, 32], f16>
+  // CHECK: attn.attend %[[Q]] keys(%[[K]] : {{[^)]*}}) values(%[[K]] :
+  %0, %l0 = attn.attend %q keys(%k, %turned : !attn.tensor<[B, H, N, 32], f16>, !attn.tensor<[B, H, N, 32], f16>) values(%k, %turned : !attn.tensor<[B, H, N, 32], f16>, !attn.tensor<[B, H, N, 32], f16>) sink(%sink : !attn.tensor<[H], f32>)
+    {patterns = [#attn.causal, #attn.empty], scale = 1.0 : f32} : !attn.tensor<[B, H, N, 32], f16> -> !attn.tensor<[B, H, N, 32], f16>, !attn.tensor<[B, H, N], f32>
+  return %0 : !attn.tensor<[B, H, N, 32], f16>
+}
+
+// -----
+
 // A map of a map is one if nothing else reads what is between, nothing rounds there, and the shapes are one.
 // CHECK-LABEL: func.func @maps
 func.func @maps(%x: !attn.tensor<[N, 32], f16>, %y: !attn.tensor<[N, 32], f16>, %row: !attn.tensor<[1, 32], f32>) -> (!attn.tensor<[N, 32], f16>, !attn.tensor<[N, 32], f16>) {

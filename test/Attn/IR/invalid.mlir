@@ -348,7 +348,7 @@ func.func private @program_types(!attn.tensor<[N], f16>) -> f32 attributes {attn
 
 // -----
 
-// expected-error@+1 {{expected 'attn.name', a string, or the unit 'attn.aligned' or 'attn.constant' on argument 0, but got 'attn.name' = 1 : i32}}
+// expected-error@+1 {{expected 'attn.name', a string, or the unit 'attn.aligned', 'attn.left_out' or 'attn.constant' on argument 0, but got 'attn.name' = 1 : i32}}
 func.func private @argument_name(!attn.tensor<[N], f16> {attn.name = 1 : i32})
 
 // -----

@@ -59,12 +59,14 @@ def plain_global(name: str, value: Any) -> KernelError:
 
 
 @numbered(106)
-def plain_function(name: str) -> KernelError:
-    """A kernel calls a Python function that is neither of the language nor compiled with the kernel."""
+def plain_function(name: str, in_language: bool = False) -> KernelError:
+    """A kernel calls a Python function that is neither of the language nor compiled with the kernel, which has one of
+    the same name where it is ``in_language``."""
+    own = f"decorate '{name}' with @weft.jit, or with @wl.constexpr_function if it computes constants from constants"
     return KernelError(
         "expected a function of the language or one decorated with @weft.jit, but got the plain "
         f"Python function '{name}'",
-        f"decorate '{name}' with @weft.jit, or with @wl.constexpr_function if it computes constants from constants",
+        f"use wl.{name}" if in_language else own,
     )
 
 

@@ -93,11 +93,14 @@ def wrong_arguments(function: str, reason: str, signature: str) -> KernelError:
 
 
 @numbered(608)
-def constexpr_argument(function: str, name: str, value: Any) -> KernelError:
-    """A parameter annotated wl.constexpr got a value that is known only when the kernel runs."""
+def constexpr_argument(function: str, name: str, value: Any, in_language: bool = False) -> KernelError:
+    """A parameter annotated wl.constexpr, or a function of constants, got a value that is known only when the kernel
+    runs; the language has a function of the same name where it is ``in_language``."""
     return KernelError(
         f"expected a constant for '{name}' of '{function}', but got {type_of(value)}",
-        f"'{name}' is annotated wl.constexpr; pass a constant, or drop the annotation",
+        f"use wl.{function}"
+        if in_language
+        else f"'{name}' is annotated wl.constexpr; pass a constant, or drop the annotation",
         name,
     )
 
