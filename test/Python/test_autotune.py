@@ -246,9 +246,20 @@ def test_errors():
         tuned(restore_value=["m"])
     with pytest.raises(TypeError, match="expected a @weft\\.jit function to decorate"):
         weft.autotune(CONFIGS, [])(lambda x: x)
-    x, y = vectors()
-    with pytest.raises(ValueError, match="'add_one': BLOCK given in the call and by a Config"):
-        tuned()[grid](x, y, x.size, BLOCK=32)
+
+
+def test_a_constant_that_the_call_gives_too():
+    @weft.autotune([weft.Config({"BLOCK": 16}), weft.Config({"BLOCK": 32})], key=["n"])
+    @weft.jit
+    def filled(x, n, BLOCK: wl.constexpr):
+        wl.store(x + wl.arange(0, BLOCK), 1.0, mask=wl.arange(0, BLOCK) < n)
+
+    x = np.zeros(16, np.float32)
+    for args, keywords in (((x, 16), {"BLOCK": 16}), ((x, 16, 16), {})):
+        with pytest.raises(ValueError, match=r"'filled': expected 'BLOCK' from the configurations alone"):
+            filled[(1,)](*args, **keywords)
+    filled.fn[(1,)](x, 16, BLOCK=16)
+    assert x.all()
 
 
 def test_a_key_that_no_parameter_has_is_left_out():

@@ -114,7 +114,7 @@ class Autotuner(Wrapper):
         """Launch with the best configuration, found first where there is none yet for this key."""
         if kwargs.pop("warmup", False):
             return self.warmup(*args, **kwargs)
-        self.nargs = dict(zip(self.arg_names, args, strict=False))
+        self._bind(args, kwargs)
         config = self.best_config = self._chosen(args, kwargs)
         if config.pre_hook is not None:
             config.pre_hook({**self.nargs, **kwargs, **config.all_kwargs()})
@@ -122,8 +122,18 @@ class Autotuner(Wrapper):
 
     def warmup(self, *args: Any, **kwargs: Any) -> list[Any]:
         """Compile every configuration for a call with these arguments, without a launch; the kernels."""
-        self.nargs = dict(zip(self.arg_names, args, strict=False))
+        self._bind(args, kwargs)
         return [self.fn.warmup(*args, **kwargs, **config.all_kwargs()) for config in self.prune_configs(kwargs)]
+
+    def _bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        """Keep a call's arguments by name. ValueError for one that the configurations give."""
+        self.nargs = dict(zip(self.arg_names, args, strict=False))
+        for name in dict.fromkeys(name for config in self.configs for name in config.all_kwargs()):
+            if name in kwargs or name in self.nargs:
+                raise ValueError(
+                    f"'{self.__name__}': expected '{name}' from the configurations alone, but the call gives it too; "
+                    "leave it out, or launch the kernel without autotuning, as its attribute 'fn' has it"
+                )
 
     def prune_configs(self, kwargs: Mapping[str, Any]) -> list[Config]:
         """The configurations that ``prune_configs_by`` leaves for a call with ``nargs`` and these arguments by name:
@@ -296,8 +306,6 @@ class _Trial:
     """One configuration tried on a call's arguments. ``outputs`` is what its first run left in the arrays."""
 
     def __init__(self, tuner: Autotuner, config: Config, args: tuple[Any, ...], kwargs: Any, snapshot: Snapshot):
-        if conflicts := sorted(kwargs.keys() & config.kwargs.keys()):
-            raise ValueError(f"'{tuner.__name__}': {', '.join(conflicts)} given in the call and by a Config")
         self.tuner, self.config, self.args, self.snapshot = tuner, config, args, snapshot
         self.kwargs = {**kwargs, **config.all_kwargs()}
         self.values = {**tuner.nargs, **self.kwargs}

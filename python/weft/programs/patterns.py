@@ -131,7 +131,7 @@ def _fit_operands(text: str, outside: str, q: Tensor, keys: Tensor, operands: Se
                 if name in ("keyIds", "first", "past")
                 else None
             )
-            with agreeing("expected a pattern whose tensors fit queries and keys"):
+            with agreeing(f"expected {_SPELLED[name]} to fit queries and keys"):
                 if len(sizes) > 1:
                     _repeat(sizes[0], q.sizes[0])
                 if len(sizes) > 2:
