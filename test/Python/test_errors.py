@@ -216,6 +216,11 @@ CASES = {
         ["a constant for 'argument 1' of 'exp'", "use wl.exp"],
     ),
     "with": (["with wl.async_task(0):", "    a = 1"], None, ["but got 'with'", "write its body without it"]),
+    "unused pointer": (
+        ["p = wl.make_block_ptr(x, (16,), (1,), (0,), (16,), (0,))", "wl.advance(p, (4,))"],
+        "wl.advance(p, (4,))",
+        ["block pointer that 'wl.advance' gives to be used", "assign it"],
+    ),
     "del": (["a = n", "del a"], "del a", ["but got 'del'", "leave it out"]),
     "recursion": (["a = endless(n)"], None, ["no recursion", "called from"]),
     "error in a helper": (["a = broken(n)"], None, ["to be from 1 to 3, but got 4", "in 'broken', called from"]),
@@ -294,3 +299,18 @@ def test_mistake(case):
         assert position.line == marked + 3, report
         start, end = caret.index("^"), len(caret.rstrip())
         assert source[start:end] == underlined, report
+
+
+@pytest.mark.parametrize(
+    ("line", "call"), [("n.to(wl.float32)", "n.to"), ("wl.sort(wl.arange(0, 4))", "wl.sort"), ("wl.abs(n)", "wl.abs")]
+)
+def test_results_that_are_not_used(line, call):
+    """As statements these do nothing, where readers of code may take them to change their operand."""
+    with pytest.warns(RuntimeWarning, match=rf"the result of '{call}' is not used: values do not change"):
+        kernel(line, parameters="n").compile("n:i32", target="sm_80")
+
+
+@pytest.mark.filterwarnings("error")
+def test_statements_whose_results_nobody_has_to_use():
+    body = ["wl.load(x)", "wl.atomic_add(x, n)", "wl.multiple_of(n, 4)", "wl.static_print('a')", "wl.assume(n > 0)"]
+    kernel(*body, parameters="x, n").compile("x:*i32, n:i32", target="sm_80")

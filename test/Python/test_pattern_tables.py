@@ -139,5 +139,5 @@ def test_documents_of_one_batch_stand_for_all():
 
 def test_tables_of_other_batches_and_heads_are_refused():
     for shape in ((3, 2, 3, 3), (2, 3, 3, 3)):
-        with pytest.raises(weft.CompilationError, match="expected 'bits' of weft.block_bitmap to fit queries and keys"):
+        with pytest.raises(weft.CompilationError, match=r"'bits' of weft.block_bitmap to fit queries and keys"):
             mapped(*(x.expand(2, 2, -1, -1) for x in operands(40, 70)), torch.ones(*shape, dtype=torch.bool))

@@ -4,10 +4,13 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Sequence
 from typing import Any
 
+from .. import language
 from ..language import control, errors
+from ..language.block_pointers import block_pointer
 from ..language.emit import current
 from ..language.types import constexpr
 from ..language.value import tensor
@@ -15,6 +18,9 @@ from .branches import Branches
 from .exits import Exit, leaves
 from .scope import Missing
 from .structure import as_variable
+
+# Functions that do more than give a value, or whose functions may; and promises.
+_ACTS = re.compile(r"load|atomic_|inline_asm|map_elementwise|reduce|associative_scan|multiple_of|max_con|expect_zero")
 
 
 class Statements(Branches):
@@ -171,6 +177,17 @@ class Statements(Branches):
             value = self.expression(node.value)
             if isinstance(value, tensor) and value.handle in current().promised:
                 self.keep_promise(node.value, value)
+            elif isinstance(node.value, ast.Call) and isinstance(value, (tensor, block_pointer)):
+                self.note_unused(node.value, value)
+
+    def note_unused(self, call: ast.Call, value: Any) -> None:
+        """A call of the language that does nothing but give a value, which goes nowhere: values do not change."""
+        spelled = ast.unparse(call.func)
+        name = spelled.rpartition(".")[2]
+        if isinstance(value, block_pointer):
+            raise errors.unused_pointer(spelled)
+        if name == "to" or (hasattr(getattr(language, name, None), "__weft_builtin__") and not _ACTS.match(name)):
+            current().warn(f"the result of '{spelled}' is not used: values do not change, so assign it or leave it out")
 
     def keep_promise(self, call: ast.expr, promised: tensor) -> None:
         """A promise on a variable, as a statement, holds for the variable from there on, as in Triton."""

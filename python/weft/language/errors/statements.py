@@ -225,5 +225,14 @@ def aggregate_missing(owner: str, name: str, fields: tuple[str, ...]) -> KernelE
     )
 
 
+@numbered(624)
+def unused_pointer(call: str) -> KernelError:
+    """A block pointer is moved, or made, by a statement, and the result goes nowhere: the pointer itself stays."""
+    return KernelError(
+        f"expected the block pointer that '{call}' gives to be used, but got a statement",
+        "assign it: block pointers do not change",
+    )
+
+
 def _listed(names: tuple[str, ...]) -> str:
     return ", ".join(f"'{name}'" for name in names) or "nothing"
