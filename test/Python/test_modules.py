@@ -150,6 +150,17 @@ def test_meta(sample, generator):
                if name not in ("out", "x"))  # fmt: skip
 
 
+def test_memory_after_meta(sample):
+    """As FSDP and others make large models: on "meta", then empty, then each part's reset_parameters."""
+    module = sample.module().to("meta").to_empty(device="cpu")
+    for parameter in module.parameters():
+        torch.nn.init.constant_(parameter, torch.nan)
+    for part in module.modules():
+        if list(part.parameters(recurse=False)):
+            part.reset_parameters()
+    assert all(parameter.isfinite().all() for parameter in module.parameters())
+
+
 def test_some_parameters_frozen(sample, generator):
     module = sample.module()
     x, d_out = drawn(sample, generator), drawn(sample, generator)

@@ -77,8 +77,14 @@ class SFA(Projections):
             "return_loss": return_loss, "loss_factor": loss_factor, "loss_pairs": loss_pairs,
         }  # fmt: skip
         place: dict[str, Any] = {"device": device, "dtype": dtype}
-        self.q_gain = torch.nn.Parameter(torch.ones(heads, self.head_size, **place))
-        self.k_gain = torch.nn.Parameter(torch.ones(self.kv_heads, self.head_size, **place))
+        self.q_gain = torch.nn.Parameter(torch.empty(heads, self.head_size, **place))
+        self.k_gain = torch.nn.Parameter(torch.empty(self.kv_heads, self.head_size, **place))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Set the gains to one."""
+        for gain in (self.q_gain, self.k_gain):
+            torch.nn.init.ones_(gain)
 
     def forward(
         self, x: torch.Tensor, cu_seqlens: torch.Tensor | None = None, decisions: torch.Tensor | None = None
