@@ -254,8 +254,12 @@ const Target &simulated() {
 
 std::string names() {
   std::string text;
-  for (const Target &target : table)
-    text.append(text.empty() ? "'" : ", '").append(target.name).append("'");
+  for (const Target &target : table) {
+    text.append(text.empty() ? "'" : ", '").append(target.name).append("' (");
+    for (const Gpu &gpu : target.gpus)
+      text.append(&gpu == target.gpus.begin() ? "" : ", ").append(gpu.name);
+    text.append(")");
+  }
   return text;
 }
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from math import prod
 from typing import Any
@@ -103,13 +103,17 @@ def _bytes(count: int) -> str:
     return f"{count} B"
 
 
+def _some(symbols: Iterable[str]) -> str:
+    return ",".join(f"{name}={1024 if name in 'NM' else 1}" for name in sorted(symbols))
+
+
 def explain(form: Compiled, sizes: Mapping[str, int]) -> Explanation:
     """The compiled program explained, where its symbols have these values."""
     symbols = {s for i in form.traced.inputs for dim in i.dims for s in dim.split("*") if s.isidentifier()}
     if missing := symbols - set(sizes):
         raise Error(
             f"expected the sizes {', '.join(sorted(missing))} of '{form.traced.name}', "
-            f"but got {', '.join(sorted(sizes)) or 'none'}"
+            f"but got {', '.join(sorted(sizes)) or 'none'}; on the command line, --sizes {_some(symbols)}"
         )
     parts = tuple(_part(plan, form, sizes) for plan in form.info["programs"])
     schedules = {

@@ -155,7 +155,10 @@ class _Run:
         self.symbols = Symbols.of(inputs)
         missing = [name for name in self.symbols.all() if name not in sizes]
         if missing:
-            raise ValueError(f"expected the sizes {', '.join(missing)} of '{subject.name}'")
+            raise ValueError(
+                f"expected the sizes {', '.join(missing)} of '{subject.name}'; on the command line, --sizes "
+                + ",".join(f"{name}={1024 if name in 'NM' else 1}" for name in self.symbols.all())
+            )
         if not self.kernels:
             raise ValueError(f"expected a program with kernels that can be tiled, but '{subject.name}' has none")
         self.sizes = {name: int(sizes[name]) for name in self.symbols.all()}
