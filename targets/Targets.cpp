@@ -257,7 +257,7 @@ std::string names() {
   for (const Target &target : table) {
     text.append(text.empty() ? "'" : ", '").append(target.name).append("' (");
     for (const Gpu &gpu : target.gpus)
-      text.append(&gpu == target.gpus.begin() ? "" : ", ").append(gpu.name);
+      text.append(&gpu == target.gpus.begin() ? "" : ", ").append(gpu.key);
     text.append(")");
   }
   return text;

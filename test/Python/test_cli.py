@@ -326,7 +326,7 @@ def test_wrong_files(weft_says, folder, name, tmp_path, monkeypatch):
         (
             ["explain", "scores.py", "--target", "sm_1"],
             1,
-            "unknown target 'sm_1'; known are 'sm_80' (A100 SXM4 80 GB), 'sm_90a' (H100",
+            "unknown target 'sm_1'; known are 'sm_80' (A100), 'sm_90a' (H100, H200)",
         ),
         (["explain", "scores.py", "--signature", "q:fp99[B]"], 1, "expected"),
         (["compile", "scores.py", "-o", "made", "--num-warps", "3"], 0, ""),
