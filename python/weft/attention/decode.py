@@ -62,8 +62,9 @@ def decode(
                               Caches may be of float8_e4m3fn or float8_e5m2, whatever the queries' type
     ``score_mod``, ``sink``, ``scale``, ``return_lse``  as weft.attention.attend has them
 
-    A length of more tokens than the cache has rows is taken as all of its rows, and tokens whose place it has no row for
-    are not written: who manages the cache makes room. What lies behind a sequence's end, in its last page or in entries of the table, may be anything and is never read.
+    A length of more tokens than the cache has rows is taken as all of its rows, and tokens whose place it has no row
+    for are not written: who manages the cache makes room. What lies behind a sequence's end, in its last page or in
+    entries of the table, may be anything and is never read.
     """
     if (k_new is None) != (v_new is None):
         raise ValueError("expected 'k_new' and 'v_new' together, but got one of them")
