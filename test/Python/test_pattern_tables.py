@@ -141,3 +141,14 @@ def test_tables_of_other_batches_and_heads_are_refused():
     for shape in ((3, 2, 3, 3), (2, 3, 3, 3)):
         with pytest.raises(weft.CompilationError, match=r"'bits' of weft.block_bitmap to fit queries and keys"):
             mapped(*(x.expand(2, 2, -1, -1) for x in operands(40, 70)), torch.ones(*shape, dtype=torch.bool))
+
+
+def test_spans_of_one_batch_and_head_stand_for_all():
+    qkv = [torch.randn(2, heads, 24, 16).requires_grad_() for heads in (4, 2, 2)]
+    tokens = torch.arange(24, dtype=torch.int32)[None, None]
+    tables = (torch.zeros_like(tokens), tokens + 1, tokens, torch.full_like(tokens, 24))
+    repeated = (table.expand(2, 2, 24).contiguous() for table in tables)
+    mine, theirs = (_with_gradients(weft.span(*each), qkv) for each in (tables, repeated))
+    assert all(map(torch.equal, mine, theirs))
+    for found, wanted in zip(mine, _with_gradients(weft.causal(), qkv), strict=True):
+        torch.testing.assert_close(found, wanted)
