@@ -128,3 +128,17 @@ def test_random_numbers_of_score_mods(drawn):
 def test_softmax_along_an_axis():
     text = refused(lambda: weft.softmax(Q, -1))
     assert "expected keys to be a tensor, but got 'int'" in text and "torch.softmax, outside of programs" in text
+
+
+def test_gradients_of_pages():
+    pages, table = torch.randn(4, 16, 2, 16, requires_grad=True), torch.arange(4, dtype=torch.int32)[None]
+    text = str(
+        pytest.raises(
+            weft.CompilationError,
+            decode,
+            *(Q[:, :, :1], pages, pages),
+            block_table=table,
+            seqused_k=torch.tensor([40], dtype=torch.int32),
+        ).value
+    )
+    assert "has no derivative" in text and "use .detach(), or run under torch.no_grad()" in text
