@@ -69,13 +69,13 @@ def append(
 ) -> None:
     """Write keys k_new [B, Hkv, N, D] and values v_new [B, Hkv, N, Dv] of the last N tokens into a cache, in place.
 
-    ``seqused_k`` [B] int32 is how many tokens each sequence has with these; the cache is [B, Hkv, M, D], or pages [P,
-    page, Hkv, D] with ``block_table`` [B, most pages] int32. ``slot_mapping`` [B, N] or [B·N], int32 or int64, says
+    ``seqused_k`` [B] int32 is how many tokens each sequence has with these; the cache is [B, Hkv, M, D], or pages
+    [P, page, Hkv, D] with ``block_table`` [B, most pages] int32. ``slot_mapping`` [B, N] or [B·N], int32 or int64, says
     where a token goes instead: row slot % page of page slot // page; negative ones are not written. With ``rope_base``
-    keys are turned by their position first, as weft.rope turns them. ``k_scale`` and ``v_scale``, [Hkv] or of pages [P,
-    Hkv] float32, are what the caches' numbers are multiplied by when they are read, so new ones are divided by them.
-    Tokens whose place the cache has no row for are not written. A cache of float8_e4m3fn or float8_e5m2 takes tokens of
-    any type, and its largest number for what is larger.
+    keys are turned by their position first, as weft.rope turns them. ``k_scale`` and ``v_scale``, [Hkv] or of pages
+    [P, Hkv] float32, are what the caches' numbers are multiplied by when they are read, so new ones are divided by
+    them. A cache of float8_e4m3fn or float8_e5m2 takes tokens of any type, and its largest number for what is larger.
+    Tokens whose place the cache has no row for are not written.
 
     What is written passes no gradient on: tensors that require one are refused, but under torch.no_grad().
     """

@@ -5,6 +5,7 @@ GPU or ranked by the cost model without one; the best is kept, in the process an
 
 from __future__ import annotations
 
+import functools
 import os
 import time
 import warnings
@@ -125,10 +126,14 @@ class Autotuner(Wrapper):
         self._bind(args, kwargs)
         return [self.fn.warmup(*args, **kwargs, **config.all_kwargs()) for config in self.prune_configs(kwargs)]
 
+    @functools.cached_property
+    def _chosen_names(self) -> list[str]:
+        return list(dict.fromkeys(name for config in self.configs for name in config.all_kwargs()))
+
     def _bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         """Keep a call's arguments by name. ValueError for one that the configurations give."""
         self.nargs = dict(zip(self.arg_names, args, strict=False))
-        for name in dict.fromkeys(name for config in self.configs for name in config.all_kwargs()):
+        for name in self._chosen_names:
             if name in kwargs or name in self.nargs:
                 raise ValueError(
                     f"'{self.__name__}': expected '{name}' from the configurations alone, but the call gives it too; "

@@ -103,7 +103,8 @@ def _bytes(count: int) -> str:
     return f"{count} B"
 
 
-def _some(symbols: Iterable[str]) -> str:
+def some_sizes(symbols: Iterable[str]) -> str:
+    """Sizes for symbols, as the command line takes them: "B=1,N=1024"."""
     return ",".join(f"{name}={1024 if name in 'NM' else 1}" for name in sorted(symbols))
 
 
@@ -113,7 +114,7 @@ def explain(form: Compiled, sizes: Mapping[str, int]) -> Explanation:
     if missing := symbols - set(sizes):
         raise Error(
             f"expected the sizes {', '.join(sorted(missing))} of '{form.traced.name}', "
-            f"but got {', '.join(sorted(sizes)) or 'none'}; on the command line, --sizes {_some(symbols)}"
+            f"but got {', '.join(sorted(sizes)) or 'none'}; on the command line, --sizes {some_sizes(symbols)}"
         )
     parts = tuple(_part(plan, form, sizes) for plan in form.info["programs"])
     schedules = {

@@ -24,6 +24,7 @@ from weft.cycles.rates import rates_of
 from weft.errors import Error
 from weft.programs import choices
 from weft.programs.buckets import Bucket, Symbols
+from weft.programs.explain import some_sizes
 from weft.simulator.cost import Estimate, estimate, figures_of, gpu_of
 from weft.targets import Gpu, gpus
 
@@ -156,8 +157,8 @@ class _Run:
         missing = [name for name in self.symbols.all() if name not in sizes]
         if missing:
             raise ValueError(
-                f"expected the sizes {', '.join(missing)} of '{subject.name}'; on the command line, --sizes "
-                + ",".join(f"{name}={1024 if name in 'NM' else 1}" for name in self.symbols.all())
+                f"expected the sizes {', '.join(missing)} of '{subject.name}'; on the command line, "
+                f"--sizes {some_sizes(self.symbols.all())}"
             )
         if not self.kernels:
             raise ValueError(f"expected a program with kernels that can be tiled, but '{subject.name}' has none")
