@@ -59,9 +59,8 @@ static void noteLeftOut(ValueRange values, PatternRewriter &rewriter) {
     auto argument = cast<BlockArgument>(value);
     auto program = dyn_cast<func::FuncOp>(argument.getOwner()->getParentOp());
     if (program && program->hasAttr(programAttrName))
-      rewriter.modifyOpInPlace(program, [&] {
-        program.setArgAttr(argument.getArgNumber(), leftOutAttrName, rewriter.getUnitAttr());
-      });
+      rewriter.modifyOpInPlace(
+          program, [&] { program.setArgAttr(argument.getArgNumber(), leftOutAttrName, rewriter.getUnitAttr()); });
   }
 }
 
