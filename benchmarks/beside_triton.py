@@ -3,11 +3,13 @@
 
     .venv/bin/python benchmarks/beside_triton.py
     .venv/bin/python benchmarks/beside_triton.py --only matmul --json figures.json
+    .venv/bin/python benchmarks/beside_triton.py --target sm_90a
 
-Both PTXs are made for sm_80 and run on the simulator on fresh inputs, printed by their seed; results are compared with
-float64. A ratio is Weft's figure over Triton's. "Loop": machine instructions of the loop with most products for each
-m16n8k16. "Exposed": loads of a loop whose values are waited for in the same iteration with no product in between,
-beyond Triton's. Kernels are in tile_kernels; ``installed`` takes its from flash-linear-attention as installed.
+Both PTXs are made for one target, by default sm_80, and run on the simulator on fresh inputs, printed by their seed;
+results are compared with float64. A ratio is Weft's figure over Triton's. "Loop": machine instructions of a warp in the
+loop with most products for each m16n8k16's multiply-adds, whatever instructions make them. "Exposed": loads of a loop
+whose values are waited for in the same iteration with no product in between, beyond Triton's. Kernels are in
+tile_kernels; ``installed`` takes its from flash-linear-attention as installed.
 """
 
 from __future__ import annotations
@@ -112,7 +114,7 @@ def summary(rows: list[dict[str, Any]], console: Console) -> None:
 
 
 def measured(
-    names: list[str], seed: int, folder: pathlib.Path | None, processes: int, console: Console
+    names: list[str], seed: int, folder: pathlib.Path | None, target: str, processes: int, console: Console
 ) -> Iterable[dict[str, Any]]:
     """Rows in the order of the names, measured by as many processes."""
     from tile_kernels.measured import begin, measure
@@ -124,7 +126,7 @@ def measured(
         Progress(console=console) as bar,
     ):
         task = bar.add_task("kernels", total=len(names))
-        for done in as_completed([pool.submit(measure, name, seed, folder) for name in names]):
+        for done in as_completed([pool.submit(measure, name, seed, folder, target) for name in names]):
             row = done.result()
             found[row["name"]] = row
             bar.update(task, advance=1, description=row["name"])
@@ -149,6 +151,7 @@ def _all_names() -> list[str]:
 def main() -> int:
     parser = argparse.ArgumentParser(description="Measure tile kernels beside Triton's.")
     parser.add_argument("--only", default="", help="a regular expression that a kernel's name must have")
+    parser.add_argument("--target", default="sm_80", help="that both compile for, such as sm_90a")
     parser.add_argument("--list", action="store_true", help="print the names of the kernels, and measure nothing")
     parser.add_argument("--json", type=pathlib.Path, help="write the figures to this file as well")
     parser.add_argument("--ptx", type=pathlib.Path, help="write each kernel's PTX by both to this folder")
@@ -161,7 +164,7 @@ def main() -> int:
         print("\n".join(names))
         return 0
     console.print(f"seed {given.seed}")
-    rows = list(measured(names, given.seed, given.ptx, given.processes, console))
+    rows = list(measured(names, given.seed, given.ptx, given.target, given.processes, console))
     if given.json:
         given.json.write_text(json.dumps(rows, indent=1))
     show(rows, console)

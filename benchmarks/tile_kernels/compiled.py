@@ -13,7 +13,10 @@ from typing import Any
 
 import torch
 
+#: what kernels are compiled for where nobody says
 TARGET = "sm_80"
+#: of Triton's PTX from Hopper on: it writes that of its own ptxas, which may be newer than the one that assembles both
+PTX_VERSION = 90
 KINDS = {
     torch.float16: "fp16",
     torch.bfloat16: "bf16",
@@ -32,7 +35,8 @@ KINDS = {
 
 @dataclass(frozen=True)
 class Request:
-    """What to compile: where the kernel is, its arguments' types in order, which of them are multiples of 16."""
+    """What to compile, and for what: where the kernel is, its arguments' types in order, which of them are multiples of
+    16."""
 
     module: str
     name: str
@@ -41,13 +45,15 @@ class Request:
     constants: dict[str, Any]
     warps: int
     stages: int
+    target: str = TARGET
 
 
 @dataclass(frozen=True)
 class Made:
-    """PTX, what a launch of it needs, and the processor seconds from Python to PTX."""
+    """PTX, its target, what a launch of it needs, and the processor seconds from Python to PTX."""
 
     ptx: str
+    target: str
     entry: str
     shared_bytes: int
     warps: int
@@ -55,9 +61,11 @@ class Made:
 
     @property
     def parameters(self) -> int:
-        """How many the entry has: Triton adds scratch buffers of its own."""
+        """How many the entry is launched with: Triton adds scratch buffers of its own; maps that a launch makes are
+        none."""
         found = re.search(rf"\.entry\s+{self.entry}\s*\((.*?)\)", self.ptx, re.S)
-        return len(re.findall(r"\.param", found[1])) if found else 0
+        maps = re.findall(rf"^// weft\.tensor_map 1 {self.entry} ", self.ptx, re.M)
+        return len(re.findall(r"\.param", found[1])) - len(maps) if found else 0
 
 
 def innermost(kernel: Any) -> Any:
@@ -67,7 +75,9 @@ def innermost(kernel: Any) -> Any:
     return kernel
 
 
-def request(kernel: Any, values: dict[str, Any], constants: dict[str, Any], warps: int, stages: int) -> Request:
+def request(
+    kernel: Any, values: dict[str, Any], constants: dict[str, Any], warps: int, stages: int, target: str = TARGET
+) -> Request:
     """What a launch with these arguments compiles: integers that are 1 become constants, in both."""
     types, aligned, fixed = {}, [], {}
     for parameter in innermost(kernel).params:
@@ -89,7 +99,7 @@ def request(kernel: Any, values: dict[str, Any], constants: dict[str, Any], warp
         else:
             types[name] = "fp32"
     function = innermost(kernel).fn
-    return Request(function.__module__, function.__name__, types, tuple(aligned), fixed, warps, stages)
+    return Request(function.__module__, function.__name__, types, tuple(aligned), fixed, warps, stages, target)
 
 
 @dataclass(frozen=True)
@@ -130,9 +140,10 @@ def by_weft(wanted: Request) -> Made:
         _kernel(wanted),
         Signature(arguments, _constants(wanted), apart=True),
         Options(wanted.warps, wanted.stages),
-        TARGET,
+        wanted.target,
     )
-    return Made(made.ptx, made.name, made.shared_bytes, wanted.warps, time.process_time() - started)
+    seconds = time.process_time() - started
+    return Made(made.ptx, wanted.target, made.name, made.shared_bytes, made.num_warps, seconds)
 
 
 def by_triton(wanted: Request) -> Made:
@@ -150,10 +161,14 @@ def by_triton(wanted: Request) -> Made:
         {(names.index(name),): value for name, value in _constants(wanted).items()},
         {(names.index(name),): [["tt.divisibility", 16]] for name in wanted.aligned},
     )
+    capability = int(wanted.target[3:].rstrip("a"))
     options = {"num_warps": wanted.warps, "num_stages": wanted.stages}
-    made = triton.compile(source, target=GPUTarget("cuda", int(TARGET[3:]), 32), options=options)
+    if capability >= 90:
+        options["ptx_version"] = PTX_VERSION
+    made = triton.compile(source, target=GPUTarget("cuda", capability, 32), options=options)
     seconds = time.process_time() - started
-    return Made(made.asm["ptx"], made.metadata.name, made.metadata.shared, made.metadata.num_warps, seconds)
+    facts = made.metadata
+    return Made(made.asm["ptx"], wanted.target, facts.name, facts.shared, facts.num_warps, seconds)
 
 
 class Peer:

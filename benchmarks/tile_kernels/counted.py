@@ -9,13 +9,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from weft.compiler.ptxas import assemble
+from weft.compiler.sass import MATRIX
 from weft.cycles.flow import Loop, loops_of
 from weft.cycles.listing import Instruction
+from weft.cycles.opcodes import product_of
 
-from .compiled import TARGET, Made
+from .compiled import Made
 
-#: multiply-adds of a matrix instruction by its shape in machine code
-SHAPES = {"16816": 2048, "1688": 1024, "1684": 512, "16832": 4096, "16864": 8192, "884": 256, "8816": 1024}
+#: multiply-adds of an m16n8k16, for which instructions of a loop are counted, whatever its products are
 MATRIX_MACS = 2048
 
 
@@ -31,13 +32,13 @@ class Static:
 
 def static(made: Made) -> Static:
     """Assemble and count."""
-    resources = assemble(made.ptx, TARGET)
+    resources = assemble(made.ptx, made.target)
     assert resources is not None, "ptxas was found"
     spilled = resources.spilled_bytes
     return Static(
         resources.registers,
         spilled,
-        per_product(itertools.chain.from_iterable(loops_of(made.ptx, TARGET).values())),
+        per_product(itertools.chain.from_iterable(loops_of(made.ptx, made.target).values())),
         exposed_loads(made.ptx),
     )
 
@@ -53,8 +54,12 @@ def per_product(loops: Iterable[Loop]) -> float | None:
 
 
 def _macs(instruction: Instruction) -> int:
-    named = re.search(r"\b[HID]MMA\.(\d+)", instruction.text)
-    return SHAPES[named[1]] if named else 0
+    """Multiply-adds that a matrix instruction makes for one warp: four share a warpgroup's."""
+    if instruction.name not in MATRIX:
+        return 0
+    product = product_of(instruction)
+    assert product is not None, f"expected a known shape of products, but got '{instruction.text}'"
+    return product.m * product.n * product.k // (4 if product.warpgroup else 1)
 
 
 _LABEL = re.compile(r"^\s*(\$\w+):")

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from . import CASES, Case, load
-from .compiled import Made, Peer, Request, by_weft, request, warm
+from .compiled import TARGET, Made, Peer, Request, by_weft, request, warm
 from .counted import static
 
 _state: dict[str, Any] = {}
@@ -51,8 +51,8 @@ def made(name: str, seed: int) -> Case:
     return CASES[name]()
 
 
-def requested(case: Case) -> Request:
-    return request(case.kernel, case.arguments, case.constants, case.warps, case.stages)
+def requested(case: Case, target: str = TARGET) -> Request:
+    return request(case.kernel, case.arguments, case.constants, case.warps, case.stages, target)
 
 
 def run(wanted: Request, code: Made, case: Case, checks: str) -> tuple[dict[str, torch.Tensor], Any]:
@@ -118,12 +118,12 @@ def counted(report: Any) -> dict[str, int]:
     }
 
 
-def measure(name: str, seed: int, folder: pathlib.Path | None) -> dict[str, Any]:
+def measure(name: str, seed: int, folder: pathlib.Path | None, target: str = TARGET) -> dict[str, Any]:
     """A row of the table as JSON holds it; the PTX goes to the folder."""
-    row: dict[str, Any] = {"name": name, "seed": seed, "findings": [], "error": "", "peer_error": ""}
+    row: dict[str, Any] = {"name": name, "target": target, "seed": seed, "findings": [], "error": "", "peer_error": ""}
     try:
         case = made(name, seed)
-        wanted = requested(case)
+        wanted = requested(case, target)
         code = by_weft(wanted)
         _keep(folder, name, "weft", code)
         row["weft"], row["findings"], ours = _figures(wanted, code, case, "all")
