@@ -8,7 +8,7 @@
 
 // CHECK: Function=two_warps | Reason="the product is made by instructions of single warps: 2 warps are no whole warpgroups of 4"
 // CHECK: Function=low | Reason="the product is made by instructions of single warps: a product of 32 × 64 × 16 does not fill an instruction of 64 × 16 × 16"
-// CHECK: Function=many_warps | Reason="the product is made by instructions of single warps: 8 warps are more than a product of 64 × 64 fills"
+// CHECK: Function=many_warps | Reason="the product is made by instructions of single warps: 8 warps are more than a product of 64 × 16 fills"
 // CHECK: Function=large | Reason="the product is made by instructions of single warps: sums of 256 × 128 for each warpgroup do not fit registers"
 // CHECK: Function=long | Reason="the product is made by instructions of single warps: a block's shared memory does not hold the 262144 bytes of operands"
 // CHECK: Function=chain | Reason="the product is made by instructions of single warps: a product of 64 × 8 × 16 does not fill an instruction of 64 × 16 × 16"
@@ -36,9 +36,9 @@ func.func @low(%x: f16, %c: f32) attributes {tile.kernel, tile.schedule = #tile.
 
 func.func @many_warps(%x: f16, %c: f32) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 8, stages = 1>} {
   %a = tile.splat %x : f16 -> tensor<64x16xf16>
-  %b = tile.splat %x : f16 -> tensor<16x64xf16>
-  %z = tile.splat %c : f32 -> tensor<64x64xf32>
-  %d = tile.dot %a, %b, %z : tensor<64x16xf16> * tensor<16x64xf16> -> tensor<64x64xf32>
+  %b = tile.splat %x : f16 -> tensor<16x16xf16>
+  %z = tile.splat %c : f32 -> tensor<64x16xf32>
+  %d = tile.dot %a, %b, %z : tensor<64x16xf16> * tensor<16x16xf16> -> tensor<64x16xf32>
   return
 }
 

@@ -14,6 +14,9 @@ constexpr int64_t roomForExchanges = 16 * 1024;
 /// Of a warpgroup's accumulator, the most registers of a thread.
 constexpr int64_t mostAccumulators = 192;
 
+/// Of the rows or columns of an operand that lie in one line: 32 bytes of 16 bits.
+constexpr int64_t leastInner = 16, leastColumns = 16;
+
 /// A plan, or why there is none.
 struct Attempt {
   std::optional<DotPlan> plan;
@@ -26,9 +29,7 @@ Attempt refuse(std::string hindrance) { return {std::nullopt, std::move(hindranc
 std::optional<warp::WarpgroupGrid> gridFor(int64_t M, int64_t N, const targets::WarpgroupUnit &unit, int warps) {
   unsigned groups = warps / unit.warps;
   unsigned rows = std::min<int64_t>(groups, M / unit.m), columns = groups / rows;
-  // A part of a line of 128 bytes is no operand that is turned.
-  constexpr int64_t leastColumns = 64;
-  if (columns > 1 && N / columns < leastColumns)
+  if (N / columns < leastColumns)
     return std::nullopt;
   return warp::WarpgroupGrid{rows, columns};
 }
@@ -93,7 +94,6 @@ Attempt planProduct(tile::DotOp dot, LinesAlongK &lines, const TargetInfo &targe
         llvm::formatv("operands of {0} with sums of {1} have no instruction of warpgroups here", element, accumulator));
   if (warps % unit.warps != 0)
     return refuse(llvm::formatv("{0} warps are no whole warpgroups of {1}", warps, unit.warps));
-  constexpr int64_t leastInner = 16, leastColumns = 16; // lines of 32 bytes
   if (M < unit.m || N < leastColumns || K < std::max<int64_t>(leastInner, family->k))
     return refuse(llvm::formatv("a product of {0} × {1} × {2} does not fill an instruction of {3} × {4} × {5}", M, N, K,
                                 unit.m, leastColumns, family->k));

@@ -8,7 +8,7 @@ using namespace llvm;
 using namespace weft::warp;
 
 static constexpr unsigned M = 0, N = 1, K = 1;
-static constexpr int64_t tileRows = 64, longestLine = 128, pieceBytes = 16, linesOfPattern = 8;
+static constexpr int64_t tileRows = 64, pieceBytes = 16, linesOfPattern = 8;
 
 LinearLayout weft::warp::wgmmaAccLayout(ArrayRef<int64_t> shape, WarpgroupGrid groups) {
   return LayoutWalk(shape)
@@ -53,7 +53,7 @@ std::optional<WarpgroupGrid> weft::warp::wgmmaGridOf(const LinearLayout &layout)
 }
 
 std::optional<LinearLayout> weft::warp::wgmmaTileLayout(ArrayRef<int64_t> shape, unsigned contiguousAxis,
-                                                        unsigned elementBytes) {
+                                                        unsigned elementBytes, int64_t longestLine) {
   if (shape.size() != 2)
     return std::nullopt;
   unsigned lineAxis = 1 - contiguousAxis;
@@ -65,7 +65,7 @@ std::optional<LinearLayout> weft::warp::wgmmaTileLayout(ArrayRef<int64_t> shape,
   layout.appendAxis(InDim::Offset, contiguousAxis, lineBits, 1);
   // Bits 4 and up of an address are exchanged by bits 7 and up, the number of a line of 128 bytes: lines that share one
   // are exchanged alike.
-  unsigned firstBit = Log2_64(longestLine / lineBytes);
+  unsigned firstBit = Log2_64(wgmmaLongestLine / lineBytes);
   for (unsigned bit = 0; bit < Log2_64(shape[lineAxis]); ++bit) {
     std::array<int64_t, 2> element{0, 0};
     element[lineAxis] = int64_t(1) << bit;
@@ -75,6 +75,14 @@ std::optional<LinearLayout> weft::warp::wgmmaTileLayout(ArrayRef<int64_t> shape,
   }
   layout.appendAxis(InDim::Offset, contiguousAxis, Log2_64(shape[contiguousAxis]) - lineBits, int64_t(1) << lineBits);
   return layout;
+}
+
+std::optional<int64_t> weft::warp::wgmmaLineBytes(const LinearLayout &layout, unsigned contiguousAxis,
+                                                  unsigned elementBytes) {
+  for (int64_t longest = wgmmaLongestLine; longest >= 2 * pieceBytes; longest /= 2)
+    if (wgmmaTileLayout(layout.shape(), contiguousAxis, elementBytes, longest) == layout)
+      return std::min<int64_t>(longest, layout.shape()[contiguousAxis] * elementBytes);
+  return std::nullopt;
 }
 
 int64_t WgmmaOperand::offset(int64_t outer, int64_t inner) const {
@@ -93,9 +101,7 @@ uint64_t WgmmaOperand::descriptor() const {
 std::optional<WgmmaOperand> weft::warp::wgmmaOperand(const LinearLayout &layout, unsigned innerAxis,
                                                      unsigned elementBytes) {
   for (unsigned axis : {innerAxis, 1 - innerAxis})
-    if (wgmmaTileLayout(layout.shape(), axis, elementBytes) == layout) {
-      int64_t lineBytes = std::min<int64_t>(longestLine, layout.shape()[axis] * elementBytes);
-      return WgmmaOperand{axis != innerAxis, unsigned(lineBytes), lineBytes * layout.shape()[1 - axis], elementBytes};
-    }
+    if (std::optional<int64_t> bytes = wgmmaLineBytes(layout, axis, elementBytes))
+      return WgmmaOperand{axis != innerAxis, unsigned(*bytes), *bytes * layout.shape()[1 - axis], elementBytes};
   return std::nullopt;
 }

@@ -24,11 +24,18 @@ LinearLayout wgmmaALayout(llvm::ArrayRef<int64_t> shape, WarpgroupGrid groups, u
 /// The grid of warpgroups whose accumulator layout `layout` is, if it is one.
 std::optional<WarpgroupGrid> wgmmaGridOf(const LinearLayout &layout);
 
-/// The layout, in `offset`, of a tile [rows, columns] that descriptors describe: lines of up to 128 bytes along
+/// The most bytes of a line of a tile that descriptors describe.
+constexpr int64_t wgmmaLongestLine = 128;
+
+/// The layout, in `offset`, of a tile [rows, columns] that descriptors describe: lines of up to `longestLine` bytes along
 /// `contiguousAxis`, one after the other, with pieces of 16 bytes exchanged by the hardware's pattern; what is longer
 /// than a line goes on in a panel of such lines behind. None where lines are shorter than 32 bytes or fewer than 8.
 std::optional<LinearLayout> wgmmaTileLayout(llvm::ArrayRef<int64_t> shape, unsigned contiguousAxis,
-                                            unsigned elementBytes);
+                                            unsigned elementBytes, int64_t longestLine = wgmmaLongestLine);
+
+/// The bytes of the lines of a tile whose neighbours lie along `contiguousAxis`; none where `layout` is not of
+/// `wgmmaTileLayout`.
+std::optional<int64_t> wgmmaLineBytes(const LinearLayout &layout, unsigned contiguousAxis, unsigned elementBytes);
 
 /// How instructions find an operand in a tile of such a layout.
 struct WgmmaOperand {

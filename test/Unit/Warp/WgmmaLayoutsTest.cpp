@@ -75,6 +75,14 @@ TEST(WgmmaLayouts, Operands) {
   EXPECT_EQ(straight->offset(0, 64), 128 * 128);
   EXPECT_EQ(straight->descriptor(), uint64_t(1) << 16 | uint64_t(1024 >> 4) << 32 | uint64_t(1) << 62);
   EXPECT_FALSE(wgmmaOperand(*wgmmaTileLayout({32, 128}, 1, 4), 0, 2));
+  // Lines of 64 bytes along N, as where two warpgroups take 32 columns each: the second one's are a panel on.
+  std::optional<WgmmaOperand> halved = wgmmaOperand(*wgmmaTileLayout({32, 64}, 1, 2, 64), 0, 2);
+  ASSERT_TRUE(halved);
+  EXPECT_TRUE(halved->turned);
+  EXPECT_EQ(halved->offset(32, 16), 32 * 64 + 16 * 64);
+  EXPECT_EQ(halved->descriptor(), uint64_t(32 * 64 >> 4) << 16 | uint64_t(512 >> 4) << 32 | uint64_t(2) << 62);
+  EXPECT_EQ(wgmmaLineBytes(*wgmmaTileLayout({32, 64}, 1, 2, 64), 1, 2), 64);
+  EXPECT_FALSE(wgmmaLineBytes(*wgmmaTileLayout({32, 64}, 1, 2, 64), 0, 2));
 }
 
 } // namespace

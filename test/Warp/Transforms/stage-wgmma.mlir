@@ -66,3 +66,39 @@ module attributes {warp.target = "sm_90a"} {
     return %f, %y : tensor<64x16xf32, #a>, tensor<16x16xf16, #load>
   }
 }
+
+// -----
+
+#load = #warp.layout<[16, 64], register = [[0, 1], [0, 2], [0, 4]], lane = [[0, 8], [0, 16], [0, 32], [1, 0], [2, 0]], warp = [[4, 0], [8, 0], [0, 0]]>
+#a = #warp.layout<[64, 16], register = [[0, 1], [8, 0], [0, 8]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], warp = [[16, 0], [32, 0], [0, 0]]>
+#acc = #warp.layout<[64, 64], register = [[0, 1], [8, 0], [0, 8], [0, 16]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], warp = [[16, 0], [32, 0], [0, 32]]>
+
+// Two warpgroups take 32 columns each: lines along them have 64 bytes, so that each begins with one.
+// CHECK-DAG: #[[$HALVED:.*]] = #warp.layout<[16, 64], offset = {{\[}}[0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [1, 0], [2, 8], [4, 16], [8, 0], [0, 32]]>
+// CHECK-LABEL: func.func @columns_split
+// CHECK-NEXT: warp.alloc : <16x64xf16, #[[$HALVED]]>
+module attributes {warp.target = "sm_90a"} {
+  func.func @columns_split(%p: tensor<16x64x!tile.ptr<f16>, #load>, %a: tensor<64x16xf16, #a>, %c: tensor<64x64xf32, #acc>) -> tensor<64x64xf32, #acc> {
+    %b = tile.load %p {warp.contiguity = 8 : i32} : tensor<16x64x!tile.ptr<f16>, #load>
+    %d = warp.wgmma %a, %b, %c {shape = array<i32: 64, 32, 16>} : tensor<64x16xf16, #a> * tensor<16x64xf16, #load> -> tensor<64x64xf32, #acc>
+    %e = warp.wgmma_wait %d {pending = 0 : i32} : tensor<64x64xf32, #acc>
+    return %e : tensor<64x64xf32, #acc>
+  }
+}
+
+// -----
+
+#load = #warp.layout<[64, 64], register = [[32, 0], [0, 4], [0, 8], [0, 16], [0, 32]], lane = [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0]], warp = [[0, 1], [0, 2]]>
+#a = #warp.layout<[64, 64], register = [[0, 1], [8, 0], [0, 8], [0, 16], [0, 32]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], warp = [[16, 0], [32, 0]]>
+
+// Elements that lanes load one by one lie in lines along their fellows', so that a warp stores neighbours.
+// CHECK-DAG: #[[$K:.*]] = #warp.layout<[64, 64], offset = {{\[}}[1, 0], [2, 0], [4, 0], [8, 0], [16, 0], [32, 0], [8, 1], [16, 2], [32, 4], [0, 8], [0, 16], [0, 32]]>
+// CHECK-LABEL: func.func @one_by_one
+// CHECK-NEXT: warp.alloc : <64x64xf16, #[[$K]]>
+module attributes {warp.target = "sm_90a"} {
+  func.func @one_by_one(%b: tensor<64x64xf16, #load>, %a: tensor<64x64xf16, #a>, %c: tensor<64x64xf32, #a>) -> tensor<64x64xf32, #a> {
+    %d = warp.wgmma %a, %b, %c {shape = array<i32: 64, 64, 16>} : tensor<64x64xf16, #a> * tensor<64x64xf16, #load> -> tensor<64x64xf32, #a>
+    %e = warp.wgmma_wait %d {pending = 0 : i32} : tensor<64x64xf32, #a>
+    return %e : tensor<64x64xf32, #a>
+  }
+}

@@ -242,13 +242,14 @@ bool mayBeWrittenBefore(AsyncCopyOp copy, scf::ForOp loop) {
 }
 
 /// The lines of a matrix that lies in panels of 128 bytes, as matrix instructions of warpgroups read it.
-Lines linesOf(ArrayRef<int64_t> shape, unsigned along, int64_t bytes, const TargetInfo &target) {
+Lines linesOf(ArrayRef<int64_t> shape, unsigned along, int64_t bytes, const TargetInfo &target,
+              int64_t lineBytes = wgmmaLongestLine) {
   unsigned line = 1 - along;
   return {along,
           line,
           shape[along],
           shape[line],
-          std::min<int64_t>(128 / bytes, shape[along]),
+          std::min<int64_t>(lineBytes / bytes, shape[along]),
           std::min<int64_t>(target.boxCopies.mostBox, shape[line])};
 }
 
@@ -266,11 +267,12 @@ StringRef findLines(SharedType shared, const TargetInfo &target, Lines &lines) {
   }
   if (shape.size() != 2 || (bytes != 2 && bytes != 1))
     return "it is no vector, nor a matrix of elements of 16 or 8 bits";
-  unsigned along = wgmmaTileLayout(shape, 1, bytes) == shared.linear() ? 1 : 0;
-  if (wgmmaTileLayout(shape, along, bytes) != shared.linear())
-    return "its tile does not lie in lines as bulk copies write them";
-  lines = linesOf(shape, along, bytes, target);
-  return "";
+  for (unsigned along : {1u, 0u})
+    if (std::optional<int64_t> lineBytes = wgmmaLineBytes(shared.linear(), along, bytes)) {
+      lines = linesOf(shape, along, bytes, target, *lineBytes);
+      return "";
+    }
+  return "its tile does not lie in lines as bulk copies write them";
 }
 
 /// The parts of a tile: its panels, and of those what one copy brings.

@@ -119,12 +119,8 @@ static void eraseUnused(Operation *op) {
   }
 }
 
-/// The axis along which a value's tile has its lines: its own, or K where descriptors do not turn its elements.
-static unsigned axisOfLines(Value root, OpOperand &use) {
-  auto type = cast<RankedTensorType>(root.getType());
-  constexpr unsigned turnedBits = 16;
-  if (type.getElementTypeBitWidth() == turnedBits)
-    return contiguousAxis(layoutAttrOf(type).getLayout());
+/// The axis of `root` that is K of an operand.
+static unsigned innerAxis(Value root, OpOperand &use) {
   unsigned axis = use.getOperandNumber() == 0 ? 1 : 0;
   for (Value value = use.get(); value != root;) {
     auto permute = value.getDefiningOp<tile::PermuteOp>();
@@ -134,11 +130,34 @@ static unsigned axisOfLines(Value root, OpOperand &use) {
   return axis;
 }
 
+/// The axis along which a value's tile has its lines: its own, or K where descriptors do not turn its elements.
+static unsigned axisOfLines(Value root, OpOperand &use) {
+  auto type = cast<RankedTensorType>(root.getType());
+  constexpr unsigned turnedBits = 16;
+  return type.getElementTypeBitWidth() == turnedBits ? neighbourAxis(layoutAttrOf(type).getLayout())
+                                                     : innerAxis(root, use);
+}
+
+/// The most bytes of a line along `axis`: where lines lie along N and warpgroups split them, each begins with one.
+static int64_t longestLine(Value root, unsigned axis, ArrayRef<OpOperand *> uses) {
+  int64_t longest = wgmmaLongestLine;
+  for (OpOperand *use : uses) {
+    auto acc = cast<RankedTensorType>(cast<WgmmaOp>(use->getOwner()).getAcc().getType());
+    std::optional<WarpgroupGrid> grid = wgmmaGridOf(layoutAttrOf(acc).getLayout());
+    if (use->getOperandNumber() == 1 && innerAxis(root, *use) != axis && grid && grid->columns > 1) {
+      int64_t bytes =
+          acc.getDimSize(1) / grid->columns * getElementTypeOrSelf(root.getType()).getIntOrFloatBitWidth() / 8;
+      longest = std::min(longest, bytes);
+    }
+  }
+  return longest;
+}
+
 /// The tile of a value, in lines along `axis`, empty, where the value is defined.
-static AllocOp allocate(Value root, unsigned axis) {
+static AllocOp allocate(Value root, unsigned axis, ArrayRef<OpOperand *> uses) {
   auto type = cast<RankedTensorType>(root.getType());
   unsigned bytes = type.getElementTypeBitWidth() / 8;
-  std::optional<LinearLayout> layout = wgmmaTileLayout(type.getShape(), axis, bytes);
+  std::optional<LinearLayout> layout = wgmmaTileLayout(type.getShape(), axis, bytes, longestLine(root, axis, uses));
   assert(layout && "products of warpgroups are planned for operands of whole lines only");
   OpBuilder b(root.getContext());
   if (Operation *op = root.getDefiningOp())
@@ -188,7 +207,7 @@ static void stage(Value root, const TargetInfo &target) {
   }
   auto load = root.getDefiningOp<tile::LoadOp>();
   unsigned axis = axisOfLines(root, *readers.products.front());
-  bool isTurned = axis != contiguousAxis(layoutAttrOf(root.getType()).getLayout());
+  bool isTurned = axis != neighbourAxis(layoutAttrOf(root.getType()).getLayout());
   StringRef hindrance = !load            ? "the operand is computed"
                         : readers.others ? "something else reads the tile of a product too"
                         : isTurned       ? "the tile's lines lie along another axis than memory's"
@@ -199,7 +218,7 @@ static void stage(Value root, const TargetInfo &target) {
         "{0}; threads load pieces of {1} bytes and store them to shared memory", hindrance, pieceBytes(load));
 
   Block *block = root.getParentBlock();
-  AllocOp alloc = allocate(root, axis);
+  AllocOp alloc = allocate(root, axis, readers.products);
   fill(root, alloc, async, outermost(block, firsts, /*first=*/true));
   OpBuilder b(root.getContext());
   b.setInsertionPointAfter(outermost(block, lasts, /*first=*/false));
