@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import weft
 import weft.language as wl
+import weft.simulator
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -252,6 +253,27 @@ def test_integers_and_8_bit_floats(source, target, places, most, size, seed):
     run(through_8_bits, x, y, mask, TYPE=getattr(wl, target), N=size)
     assert y.tolist() == [int(nearest(int(value), places)) for value in x]
     assert mask.tolist() == (x > 3).tolist()
+
+
+@weft.jit
+def widened(x, y, TYPE: wl.constexpr, N: wl.constexpr):
+    at = wl.arange(0, N)
+    wl.store(y + at, wl.load(x + at).to(TYPE).to(wl.float32))
+
+
+@pytest.mark.parametrize("machine", ["sm_80", "sm_90a"])
+@pytest.mark.parametrize("source", ["int8", "uint8"])
+@pytest.mark.parametrize("target", ["float16", "bfloat16"])
+def test_every_integer_of_8_bits(source, target, machine):
+    """Four of a word at once."""
+    x, y = np.arange(256).astype(source), np.full(256, 77, np.float32)
+    signature = f"x:*{'i' if source == 'int8' else 'u'}8:16, y:*fp32:16, N=256"
+    made = widened.compile(signature, {"TYPE": getattr(wl, target)}, machine, num_warps=2)
+    report = weft.simulator.launch(made.ptx, made.name, 1, 64, [x, y], shared=made.shared_bytes)
+    assert report.findings == []
+    assert np.array_equal(y, x.astype(np.float32))
+    if (source, target) != ("uint8", "bfloat16"):
+        assert "cvt.rn.f16" not in made.ptx and "cvt.rn.bf16" not in made.ptx
 
 
 FUNCTIONS = {

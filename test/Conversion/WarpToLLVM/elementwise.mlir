@@ -200,3 +200,44 @@ module attributes {warp.target = "sm_80"} {
     return
   }
 }
+
+// -----
+
+#four = #warp.layout<[128], register = [[1], [2]], lane = [[4], [8], [16], [32], [64]], warp = []>
+
+// Integers of 8 bits of one word become halves below bytes of an exponent, two at once: with their sign bit turned as f16, with that bit apart as bf16.
+// CHECK-LABEL: llvm.func @bytes
+// CHECK: %[[BYTES:.*]] = llvm.load %{{.*}} -> vector<4xi8>
+// CHECK: %[[WORD:.*]] = llvm.bitcast %[[BYTES]] : vector<4xi8> to i32
+// CHECK-NOT: llvm.sitofp
+// CHECK: %[[T:.*]] = llvm.xor %[[WORD]], %{{.*}} : i32
+// CHECK: llvm.call_intrinsic "llvm.nvvm.prmt"(%[[T]]
+// CHECK: llvm.fsub %{{.*}} : vector<2xf16>
+// CHECK: llvm.call_intrinsic "llvm.nvvm.prmt"(%[[T]]
+// CHECK: llvm.fsub %{{.*}} : vector<2xf16>
+// CHECK-COUNT-2: llvm.intr.fma(%{{.*}}) : (vector<2xbf16>, vector<2xbf16>, vector<2xbf16>) -> vector<2xbf16>
+// CHECK: %[[AGAIN:.*]] = llvm.bitcast %[[BYTES]] : vector<4xi8> to i32
+// CHECK: llvm.call_intrinsic "llvm.nvvm.prmt"(%[[AGAIN]]
+// CHECK: llvm.fsub %{{.*}} : vector<2xf16>
+// CHECK: llvm.uitofp %{{.*}} : i8 to bf16
+module attributes {warp.target = "sm_80"} {
+  func.func @bytes(%x: !tile.ptr<i8> {tile.divisibility = 16 : i32}, %y: !tile.ptr<f16> {tile.divisibility = 16 : i32}, %z: !tile.ptr<bf16> {tile.divisibility = 16 : i32}) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 1, stages = 1>} {
+    %r = tile.make_range {start = 0 : i32, end = 128 : i32} : tensor<128xi32, #four>
+    %b = tile.splat %x : !tile.ptr<i8> -> tensor<128x!tile.ptr<i8>, #four>
+    %p = tile.addptr %b, %r : tensor<128x!tile.ptr<i8>, #four>, tensor<128xi32, #four>
+    %v = tile.load %p {warp.contiguity = 4 : i32} : tensor<128x!tile.ptr<i8>, #four>
+    %c = tile.splat %y : !tile.ptr<f16> -> tensor<128x!tile.ptr<f16>, #four>
+    %q = tile.addptr %c, %r : tensor<128x!tile.ptr<f16>, #four>, tensor<128xi32, #four>
+    %d = tile.splat %z : !tile.ptr<bf16> -> tensor<128x!tile.ptr<bf16>, #four>
+    %s = tile.addptr %d, %r : tensor<128x!tile.ptr<bf16>, #four>, tensor<128xi32, #four>
+    %h = arith.sitofp %v : tensor<128xi8, #four> to tensor<128xf16, #four>
+    tile.store %q, %h {warp.contiguity = 4 : i32} : tensor<128x!tile.ptr<f16>, #four>
+    %w = arith.sitofp %v : tensor<128xi8, #four> to tensor<128xbf16, #four>
+    tile.store %s, %w {warp.contiguity = 4 : i32} : tensor<128x!tile.ptr<bf16>, #four>
+    %u = arith.uitofp %v : tensor<128xi8, #four> to tensor<128xf16, #four>
+    tile.store %q, %u {warp.contiguity = 4 : i32} : tensor<128x!tile.ptr<f16>, #four>
+    %t = arith.uitofp %v : tensor<128xi8, #four> to tensor<128xbf16, #four>
+    tile.store %s, %t {warp.contiguity = 4 : i32} : tensor<128x!tile.ptr<bf16>, #four>
+    return
+  }
+}

@@ -21,6 +21,11 @@ mlir::Value float8ToF16(mlir::Value word, bool isUpper, mlir::Type format, Emitt
 /// finite number, as in PTX's `cvt.rn.satfinite` (PTX ISA 9.7.9.21).
 llvm::SmallVector<mlir::Value> toFloat8(llvm::ArrayRef<mlir::Value> values, mlir::Type format, Emitter &e);
 
+/// Whether integers of 8 bits become numbers of this type by `bytesToHalves`.
+bool convertsBytes(mlir::Type to, bool isSigned);
+/// The four integers of 8 bits of a word as f16 or bf16, exactly.
+llvm::SmallVector<mlir::Value, 4> bytesToHalves(mlir::Value word, mlir::Type to, bool isSigned, Emitter &e);
+
 /// Casts of arith.
 void addCastLowerings(LoweringTable &table);
 

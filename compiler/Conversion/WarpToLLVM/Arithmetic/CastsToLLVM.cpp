@@ -85,13 +85,13 @@ LogicalResult extendPairs(arith::ExtFOp op, Emitter &e) {
   });
 }
 
-/// Float8s that are converted at once: a word of memory, as a rule.
-constexpr size_t wordOfFloat8 = 4;
+/// Elements of 8 bits that are converted at once: a word of memory, as a rule.
+constexpr size_t wordOfBytes = 4;
 
 /// Up to four f8s as f16s.
-SmallVector<Value, wordOfFloat8> halvesOf(ArrayRef<Value> in, Type type, Emitter &e) {
-  SmallVector<Value, wordOfFloat8> bytes(in), halves;
-  bytes.resize(wordOfFloat8, in.back());
+SmallVector<Value, wordOfBytes> halvesOf(ArrayRef<Value> in, Type type, Emitter &e) {
+  SmallVector<Value, wordOfBytes> bytes(in), halves;
+  bytes.resize(wordOfBytes, in.back());
   Value word = e.pack(bytes), pair;
   for (size_t i = 0; i < in.size(); ++i) {
     if (i % 2 == 0)
@@ -107,9 +107,8 @@ LogicalResult lowerExtF(arith::ExtFOp op, Emitter &e) {
     return extendPairs(op, e);
   if (!isFloat8(from))
     return e.perRegister(op, [&](ArrayRef<Value> in) { return LLVM::FPExtOp::create(e.b, e.loc, to, in[0]); });
-  return perGroup(op, wordOfFloat8, e, [&](ArrayRef<Value> in) {
-    return llvm::map_to_vector<wordOfFloat8>(halvesOf(in, from, e),
-                                             [&](Value half) { return extendHalf(half, to, e); });
+  return perGroup(op, wordOfBytes, e, [&](ArrayRef<Value> in) {
+    return llvm::map_to_vector<wordOfBytes>(halvesOf(in, from, e), [&](Value half) { return extendHalf(half, to, e); });
   });
 }
 
@@ -172,7 +171,7 @@ LogicalResult lowerTruncF(arith::TruncFOp op, Emitter &e) {
     return truncatePairs(op, to, e);
   if (!isFloat8(to))
     return e.perRegister(op, [&](ArrayRef<Value> in) { return LLVM::FPTruncOp::create(e.b, e.loc, to, in[0]); });
-  return perGroup(op, wordOfFloat8, e, [&](ArrayRef<Value> in) {
+  return perGroup(op, wordOfBytes, e, [&](ArrayRef<Value> in) {
     return toFloat8(llvm::map_to_vector(in, [&](Value x) { return from.isF64() ? cutToF32(x, e) : x; }), to, e);
   });
 }
@@ -200,13 +199,18 @@ template <typename Source, typename Target, bool isSigned> LogicalResult lowerIn
     auto single = [&](Value x) -> Value {
       return isWide(x) ? roundToOdd(x, isSigned, e) : Value(Target::create(e.b, e.loc, e.b.getF32Type(), x));
     };
-    return perGroup(op, wordOfFloat8, e,
+    return perGroup(op, wordOfBytes, e,
                     [&](ArrayRef<Value> in) { return toFloat8(llvm::map_to_vector(in, single), type, e); });
   }
-  return e.perRegister(op, [&](ArrayRef<Value> in) -> Value {
-    if (type.isBF16() && isWide(in[0]))
-      return truncateFromF32(roundToOdd(in[0], isSigned, e), type, e);
-    return Target::create(e.b, e.loc, type, in[0]);
+  auto single = [&](Value x) -> Value {
+    if (type.isBF16() && isWide(x))
+      return truncateFromF32(roundToOdd(x, isSigned, e), type, e);
+    return Target::create(e.b, e.loc, type, x);
+  };
+  bool isOfBytes = getElementTypeOrSelf(op.getIn().getType()).isInteger(8) && convertsBytes(type, isSigned);
+  return perGroup(op, isOfBytes ? wordOfBytes : 1, e, [&](ArrayRef<Value> in) -> SmallVector<Value, wordOfBytes> {
+    Value word = in.size() == wordOfBytes ? e.unpackedFrom(in) : Value();
+    return word ? bytesToHalves(word, type, isSigned, e) : llvm::map_to_vector<wordOfBytes>(in, single);
   });
 }
 
@@ -216,9 +220,8 @@ template <typename Source, typename Target> LogicalResult lowerFloatToInteger(So
   auto convert = [&](Value x) -> Value { return Target::create(e.b, e.loc, type, x); };
   if (!isFloat8(from))
     return e.perRegister(op, [&](ArrayRef<Value> in) { return convert(in[0]); });
-  return perGroup(op, wordOfFloat8, e, [&](ArrayRef<Value> in) {
-    return llvm::map_to_vector<wordOfFloat8>(halvesOf(in, from, e), convert);
-  });
+  return perGroup(op, wordOfBytes, e,
+                  [&](ArrayRef<Value> in) { return llvm::map_to_vector<wordOfBytes>(halvesOf(in, from, e), convert); });
 }
 
 LogicalResult lowerBitcast(arith::BitcastOp op, Emitter &e) {
