@@ -24,7 +24,7 @@ func.func @wgmma_c1(%a: tensor<64x16xf16, #acc>, %b: !warp.shared<32x16xf16, #b>
 #acc = #warp.layout<[64, 16], register = [[0, 1], [8, 0], [0, 8]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], warp = [[16, 0], [32, 0]]>
 #b = #warp.layout<[16, 16], offset = [[0, 1], [0, 2], [0, 4], [0, 8], [1, 0], [2, 0], [4, 8], [8, 0]]>
 func.func @wgmma_c4(%a: tensor<64x16xbf16, #acc>, %b: !warp.shared<16x16xf16, #b>, %c: tensor<64x16xf32, #acc>) {
-  // expected-error @below {{expected operands of one type of 16 or 8 bits, but got 'bf16' and 'f16'}}
+  // expected-error @below {{expected operands of one type, f32 or of 16 or 8 bits, but got 'bf16' and 'f16'}}
   %x = warp.wgmma %a, %b, %c {shape = array<i32: 64, 16, 16>} : tensor<64x16xbf16, #acc> * !warp.shared<16x16xf16, #b> -> tensor<64x16xf32, #acc>
   return
 }

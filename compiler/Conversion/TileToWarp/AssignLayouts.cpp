@@ -3,9 +3,10 @@
 
 #include "compiler/Analysis/AxisTransfer.h"
 #include "compiler/Conversion/TileToWarp/ExplainLayouts.h"
-#include "compiler/Conversion/TileToWarp/PlanDots.h"
+#include "compiler/Conversion/TileToWarp/Products/PlanDots.h"
 #include "compiler/Conversion/TileToWarp/SearchLayouts.h"
 #include "dialects/Tile/IR/TileOps.h"
+#include "dialects/Warp/IR/WarpOps.h"
 #include "dialects/Warp/Layout/MmaLayouts.h"
 #include "dialects/Warp/Transforms/Scratch.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -90,6 +91,11 @@ private:
   bool spreadThroughStructure(Operation *op);
   Choice fixedChoice(Operation *op);
   LayoutAttr accessLayout(Operation *op) const;
+  /// Whether a load is a product's operand, rounded at most, whose tile has its lines along another axis than `fast`, along
+  /// which memory has its elements.
+  bool isTurnedOnTheWay(tile::LoadOp load, unsigned fast) const;
+  /// The layout of such a load, where vectors fill it.
+  std::optional<LinearLayout> turnedLayoutOf(tile::LoadOp load, const Access &access) const;
   LayoutAttr effectLayout(Operation *op) const;
 
   // --- backward: needs spread ---
@@ -147,10 +153,49 @@ static Access wholeVectors(Access access, const TargetInfo &target) {
   return access;
 }
 
+bool Planner::isTurnedOnTheWay(tile::LoadOp load, unsigned fast) const {
+  SmallVector<std::pair<Value, unsigned>> made{{load.getResult(), fast}};
+  bool isTurned = false;
+  while (!made.empty()) {
+    auto [value, axis] = made.pop_back_val();
+    for (OpOperand &use : value.getUses()) {
+      Operation *user = use.getOwner();
+      if (auto permute = dyn_cast<tile::PermuteOp>(user)) {
+        const auto *at = llvm::find(permute.getOrder(), int32_t(axis));
+        made.emplace_back(permute.getResult(), at - permute.getOrder().begin());
+      } else if (isa<warp::RoundTF32Op>(user)) {
+        made.emplace_back(user->getResult(0), axis);
+      } else if (auto dot = dyn_cast<tile::DotOp>(user);
+                 dot && plan.rules.dot(dot).usesWarpgroups() && use.getOperandNumber() < 2) {
+        if (axis == (use.getOperandNumber() == 0 ? 1u : 0u))
+          return false;
+        isTurned = true;
+      } else {
+        return false;
+      }
+    }
+  }
+  return isTurned;
+}
+
+std::optional<LinearLayout> Planner::turnedLayoutOf(tile::LoadOp load, const Access &access) const {
+  if (access.shape.size() != 2 || !tile::elementTypeOf(load.getType()).isF32())
+    return std::nullopt;
+  unsigned fast = fastestFirst(access.pointer).front();
+  if (!isTurnedOnTheWay(load, fast))
+    return std::nullopt;
+  std::optional<LinearLayout> blocks = turnedBlocks(access, fast, warps, target);
+  return blocks && accessWidth(*blocks, access) * access.elementBytes == target.vectorBytes ? blocks : std::nullopt;
+}
+
 LayoutAttr Planner::accessLayout(Operation *op) const {
+  Access access = accessOf(op, axes, target);
+  // Whatever else would be cheaper for the load: its stores to shared memory take the most.
+  if (auto load = dyn_cast<tile::LoadOp>(op))
+    if (std::optional<LinearLayout> blocks = turnedLayoutOf(load, access))
+      return attr(*blocks);
   if (LayoutAttr given = plan.given.lookup(op))
     return given;
-  Access access = accessOf(op, axes, target);
   // Addresses that come from memory are as far apart as they like: stay where they are.
   if (LayoutAttr pointers = plan.own.lookup(op->getOperand(0));
       pointers && access.pointer.contiguity[fastestFirst(access.pointer).front()] == 1)

@@ -228,6 +228,23 @@ std::optional<LinearLayout> turnedLayout(const LinearLayout &from, const Access 
   return fills ? std::optional(layout) : std::nullopt;
 }
 
+std::optional<LinearLayout> turnedBlocks(const Access &access, unsigned fast, int warps, const TargetInfo &target) {
+  assert(access.shape.size() == 2 && "a matrix has another axis");
+  const unsigned other = 1 - fast, vectorBits = Log2_64(target.vectorBytes / access.elementBytes);
+  constexpr unsigned lanesOther = 2, lanesFast = 3;
+  const unsigned fastBits = Log2_64(access.shape[fast]), otherBits = Log2_64(access.shape[other]);
+  const unsigned warpBits = Log2_64(warps), needed = 2 * vectorBits + lanesOther + lanesFast + warpBits;
+  if (fastBits < vectorBits + lanesFast || otherBits < vectorBits + lanesOther || fastBits + otherBits < needed)
+    return std::nullopt;
+  AxisBits bits(access.shape);
+  for (unsigned axis : {fast, other})
+    bits.take(InDim::Register, axis, vectorBits);
+  bits.take(InDim::Lane, other, lanesOther);
+  bits.take(InDim::Lane, fast, lanesFast);
+  bits.fill(InDim::Warp, {fast, other}, warpBits);
+  return bits.finish({fast, other});
+}
+
 LinearLayout sharedOutLayout(const LinearLayout &layout, int64_t width) {
   ArrayRef<uint32_t> left = layout.bases(InDim::Register);
   const unsigned kept = std::min<unsigned>(Log2_64(width), left.size());

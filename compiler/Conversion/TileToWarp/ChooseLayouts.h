@@ -72,6 +72,12 @@ int64_t instructionsOf(const warp::LinearLayout &layout, const Access &access, l
 std::optional<warp::LinearLayout> turnedLayout(const warp::LinearLayout &from, const Access &access, int warps,
                                                const TargetInfo &target);
 
+/// The layout of a load of a matrix whose elements threads store along the other axis than memory has them, along `fast`: a
+/// lane holds blocks of full vectors both ways, and eight neighbouring lanes' stores meet all banks where lines of 128
+/// bytes are swizzled. None where a warp would repeat elements.
+std::optional<warp::LinearLayout> turnedBlocks(const Access &access, unsigned fast, int warps,
+                                               const TargetInfo &target);
+
 /// A layout whose lanes that hold the same share out their registers, but for the lowest `width`: what is stored from it
 /// takes fewer instructions, which fill more of each sector.
 warp::LinearLayout sharedOutLayout(const warp::LinearLayout &layout, int64_t width);

@@ -13,9 +13,10 @@
 //   %p = tile.addptr %base, %r        : tensor<128x!tile.ptr<f32>, #layout>
 //   %x = tile.load %p {warp.contiguity = 4 : i32} : tensor<128x!tile.ptr<f32>, #layout>
 #include "compiler/Conversion/TileToWarp/AssignLayouts.h"
-#include "compiler/Conversion/TileToWarp/Float8Products.h"
 #include "compiler/Conversion/TileToWarp/LayoutCost.h"
 #include "compiler/Conversion/TileToWarp/Passes.h"
+#include "compiler/Conversion/TileToWarp/Products/Float8Products.h"
+#include "compiler/Conversion/TileToWarp/Products/TF32Products.h"
 #include "compiler/Target/TargetInfo.h"
 #include "dialects/Tile/IR/Schedule.h"
 #include "dialects/Tile/IR/TileOps.h"
@@ -372,6 +373,7 @@ struct TileToWarp : impl::TileToWarpBase<TileToWarp> {
     if (failed(verifySizes(function)))
       return failure();
     settleFloat8Products(function, target, warps);
+    roundTF32Products(function, target, warps);
     AxisAnalysis axes(function), proven(function, Promises::Ignored);
     function.walk([](tile::AssumeOp promise) { promise.erase(); }); // the analysis has read them
     FailureOr<LayoutPlan> plan = assignLayouts(function, axes, target, warps);

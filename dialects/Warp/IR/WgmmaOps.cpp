@@ -51,8 +51,8 @@ LogicalResult WgmmaOp::verify() {
   for (Type type : {getA().getType(), getB().getType(), Type(acc)})
     if (isa<RankedTensorType>(type) && !layoutAttrOf(type))
       return emitOpError() << "expected operands with layouts, but got " << type;
-  if (aElement != bElement || (aElement.getIntOrFloatBitWidth() != 16 && aElement.getIntOrFloatBitWidth() != 8))
-    return emitOpError() << "expected operands of one type of 16 or 8 bits, but got " << aElement << " and "
+  if (aElement != bElement || !(aElement.isF32() || llvm::is_contained({8u, 16u}, aElement.getIntOrFloatBitWidth())))
+    return emitOpError() << "expected operands of one type, f32 or of 16 or 8 bits, but got " << aElement << " and "
                          << bElement;
   std::optional<WarpgroupGrid> grid = wgmmaGridOf(layoutAttrOf(acc).getLayout());
   if (!grid)

@@ -4,6 +4,7 @@
 #define WEFT_DIALECTS_WARP_IR_WGMMAOPS_TD
 
 include "dialects/Warp/IR/WarpTypes.td"
+include "mlir/Interfaces/InferTypeOpInterface.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 
 def Warp_TensorOrShared : AnyTypeOf<[Tile_Tensor, Warp_SharedType], "tensor or tile in shared memory">;
@@ -19,7 +20,7 @@ def Warp_WgmmaOp : Op<Warp_Dialect, "wgmma", [MemoryEffects<[MemRead, MemWrite]>
     its own. PTX: `wgmma.fence`, `wgmma.mma_async` for each tile of 64 × n and each step of k, `wgmma.commit_group` (ISA 9.7.15).
 
     C1: shapes as `tile.dot`. C2: the accumulator's layout is one of `wgmmaAccLayout`, and its rows and columns are whole instructions for each warpgroup. C3: a tile in shared memory lies as
-    `wgmmaTileLayout` says, one stage; neighbours along M or N for elements of 16 bits only. C4: a and b have one element type, of 16 or 8 bits.
+    `wgmmaTileLayout` says, one stage; neighbours along M or N for elements of 16 bits only. C4: a and b have one element type, of 16 or 8 bits, or f32, of which TF32's bits are read.
 
     ```mlir
     #acc = #warp.layout<[64, 8], register = [[0, 1], [8, 0]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], warp = [[16, 0], [32, 0]]>
@@ -81,6 +82,20 @@ def Warp_WgmmaWaitOp : Op<Warp_Dialect, "wgmma_wait", [MemoryEffects<[MemRead, M
   }]>];
   let extraClassDeclaration = "static constexpr int mostPending = 7;";
   let hasVerifier = 1;
+}
+
+def Warp_RoundTF32Op : Op<Warp_Dialect, "round_tf32", [Pure, SameOperandsAndResultType]#ElementwiseMappable.traits> {
+  let summary = "numbers of f32 to the nearest ones of TF32, ties away from zero";
+  let description = [{
+    `warp.wgmma` reads TF32's bits of f32 operands alone, and so would truncate them. C1: operand and result are f32. PTX: `cvt.rna.tf32.f32`.
+
+    ```mlir
+    %y = warp.round_tf32 %x : tensor<64x16xf32>
+    ```
+  }];
+  let arguments = (ins TensorOf<[F32]>:$source);
+  let results = (outs TensorOf<[F32]>:$result);
+  let assemblyFormat = "$source attr-dict `:` type($source)";
 }
 
 def Warp_ProxyFenceOp : Op<Warp_Dialect, "proxy_fence", [MemoryEffects<[MemRead, MemWrite]>]> {

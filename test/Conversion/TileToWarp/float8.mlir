@@ -53,7 +53,7 @@ func.func @imprecise(%x: f8E5M2, %y: f32, %o: !tile.ptr<f32>) attributes {tile.k
 // CHECK-LABEL: func.func @along_n
 // CHECK: warp.wgmma {{.*}}f8E4M3FN
 // CHECK: warp.wgmma {{.*}}f16
-// REMARK: Function=along_n | Reason="operands of f8E4M3FN are converted to f16: its instructions take operands of 8 bits whose neighbours in memory follow along K"
+// REMARK: Function=along_n | Reason="operands of f8E4M3FN are converted to f16: its instructions take operands of this type whose neighbours in memory follow along K"
 // REMARK-NOT: Function=along_n
 // OLD-LABEL: func.func @along_n
 func.func @along_n(%p: !tile.ptr<f8E4M3FN>, %x: f8E4M3FN, %o: !tile.ptr<f32>) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 4, stages = 1>} {

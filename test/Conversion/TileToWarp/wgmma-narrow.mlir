@@ -44,7 +44,7 @@ func.func @floats(%x: f8E4M3FN, %o: !tile.ptr<f32>) attributes {tile.kernel, til
 // CHECK-LABEL: func.func @along_n
 // CHECK-NOT: warp.wgmma
 // CHECK: warp.mma {{.*}} {shape = array<i32: 16, 8, 32>}
-// REMARK: Function=along_n | Reason="the product is made by instructions of single warps: its instructions take operands of 8 bits whose neighbours in memory follow along K"
+// REMARK: Function=along_n | Reason="the product is made by instructions of single warps: its instructions take operands of this type whose neighbours in memory follow along K"
 func.func @along_n(%p: !tile.ptr<i8>, %x: i8, %o: !tile.ptr<i32>) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 4, stages = 1>} {
   %a = tile.splat %x : i8 -> tensor<64x32xi8>
   %n = tile.make_range {start = 0 : i32, end = 64 : i32} : tensor<64xi32>
@@ -66,7 +66,7 @@ func.func @along_n(%p: !tile.ptr<i8>, %x: i8, %o: !tile.ptr<i32>) attributes {ti
 // CHECK-LABEL: func.func @two_ways
 // CHECK: warp.mma {{.*}} {shape = array<i32: 16, 8, 32>}
 // CHECK: warp.wgmma
-// REMARK: Function=two_ways | Reason="the product is made by instructions of single warps: an operand of 8 bits would have to lie in two ways"
+// REMARK: Function=two_ways | Reason="the product is made by instructions of single warps: an operand would have to lie in two ways, and its type is not turned"
 // REMARK-NOT: Function=two_ways
 func.func @two_ways(%x: i8, %o: !tile.ptr<i32>) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 4, stages = 1>} {
   %a = tile.splat %x : i8 -> tensor<64x64xi8>

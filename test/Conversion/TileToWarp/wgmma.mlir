@@ -28,7 +28,10 @@
 // FLASH-NOT: warp.convert_layout
 // FLASH: scf.yield
 
-// f32 is rounded to tf32 on the way to instructions of single warps.
+// f32 is rounded on its way to shared memory. Of an operand whose neighbours in memory follow along N, a lane has blocks, four elements either way, that it stores along K.
 
-// TF32-NOT: warp.wgmma
-// TF32: warp.mma {{.*}} {shape = array<i32: 16, 8, 8>}
+// TF32: #[[$BLOCKS:.*]] = #warp.layout<[32, 64], register = {{\[}}[0, 1], [0, 2], [1, 0], [2, 0]], lane = {{\[}}[4, 0], [8, 0], [0, 4], [0, 8], [0, 16]], warp = {{\[}}[0, 32], [16, 0]]>
+// TF32-LABEL: func.func @matmul
+// TF32: %[[B:.*]] = tile.load {{.*}}tensor<32x64x!tile.ptr<f32>, #[[$BLOCKS]]>
+// TF32: %[[EVEN:.*]] = warp.round_tf32 %[[B]]
+// TF32: warp.wgmma {{.*}}, %[[EVEN]], {{.*}} {shape = array<i32: 64, 64, 8>}

@@ -92,3 +92,25 @@ module attributes {warp.target = "sm_90a"} {
     return
   }
 }
+
+// -----
+
+#acc = #warp.layout<[64, 16], register = [[0, 1], [8, 0], [0, 8]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], warp = [[16, 0], [32, 0]]>
+#b = #warp.layout<[16, 16], offset = [[1, 0], [2, 0], [4, 0], [8, 0], [0, 1], [4, 2], [8, 4], [0, 8]]>
+#ra = #warp.layout<[64, 16], register = [[8, 0], [0, 4], [0, 8]], lane = [[0, 1], [0, 2], [1, 0], [2, 0], [4, 0]], warp = [[16, 0], [32, 0]]>
+
+// f32 is read as TF32, 8 along K at once, and rounded by an instruction of its own.
+// CHECK-LABEL: llvm.func @tf32
+// CHECK: llvm.call_intrinsic "llvm.nvvm.f2tf32.rna"
+// CHECK: wgmma.mma_async.sync.aligned.m64n16k8.f32.tf32.tf32 {$0, $1, $2, $3, $4, $5, $6, $7}, {$8, $9, $10, $11}, db, none, 1, 1; {{.*}}add.u32 lb, ${{[0-9]+}}, 2;{{.*}}{$12, $13, $14, $15}, db, old, 1, 1; wgmma.commit
+module attributes {warp.target = "sm_90a"} {
+  func.func @tf32(%x: f32) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 4, stages = 1>} {
+    %s = tile.splat %x : f32 -> tensor<64x16xf32, #ra>
+    %a = warp.round_tf32 %s : tensor<64x16xf32, #ra>
+    %b = warp.alloc {offset = 0 : i64} : !warp.shared<16x16xf32, #b>
+    %c = arith.constant dense<0.0> : tensor<64x16xf32, #acc>
+    %d = warp.wgmma %a, %b, %c {shape = array<i32: 64, 16, 8>} : tensor<64x16xf32, #ra> * !warp.shared<16x16xf32, #b> -> tensor<64x16xf32, #acc>
+    %e = warp.wgmma_wait %d {pending = 0 : i32} : tensor<64x16xf32, #acc>
+    return
+  }
+}

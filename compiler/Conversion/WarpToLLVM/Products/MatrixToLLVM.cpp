@@ -6,6 +6,7 @@
 
 #include "compiler/Conversion/WarpToLLVM/Emitter.h"
 #include "dialects/Tile/IR/TileOps.h"
+#include "dialects/Warp/IR/TF32.h"
 #include "dialects/Warp/IR/WarpOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -83,31 +84,6 @@ SmallVector<Value> packWords(Emitter &e, ArrayRef<Value> registers, Type type) {
   for (size_t first = 0; first < registers.size(); first += packed)
     words.push_back(e.bitcast(e.pack(registers.slice(first, packed)), type));
   return words;
-}
-
-constexpr unsigned bitsBeyondTF32 = 13; // of f32
-
-/// Whether f32 values are numbers of tf32 already: those widened from 16 bits and fewer are, and those cut off there.
-bool isTF32(Value value) {
-  Operation *op = value.getDefiningOp();
-  if (!op)
-    return false;
-  if (isa<arith::ExtFOp>(op))
-    return true;
-  if (isa<arith::SIToFPOp, arith::UIToFPOp>(op))
-    return getElementTypeOrSelf(op->getOperand(0)).getIntOrFloatBitWidth() <= 8;
-  if (SplatElementsAttr numbers; matchPattern(op, m_Constant(&numbers)))
-    return numbers.getSplatValue<APFloat>().bitcastToAPInt().countr_zero() >= bitsBeyondTF32;
-  if (auto bits = dyn_cast<arith::BitcastOp>(op)) {
-    auto cut = bits.getIn().getDefiningOp<arith::AndIOp>();
-    APInt kept;
-    return cut && matchPattern(cut.getRhs(), m_ConstantInt(&kept)) && kept.countr_zero() >= bitsBeyondTF32;
-  }
-  if (auto select = dyn_cast<arith::SelectOp>(op))
-    return isTF32(select.getTrueValue()) && isTF32(select.getFalseValue());
-  return isa<arith::NegFOp, math::AbsFOp, warp::ConvertLayoutOp, tile::ReshapeOp, tile::PermuteOp, tile::BroadcastOp,
-             tile::ExpandDimsOp>(op) &&
-         isTF32(op->getOperand(0));
 }
 
 /// f32 values rounded to tf32, to nearest, ties away from zero (`cvt.rna.tf32.f32`); with `withRest`, also what the

@@ -122,6 +122,7 @@ StringRef nameOf(Type type) {
   return llvm::TypeSwitch<Type, StringRef>(type)
       .Case([](Float16Type) { return "f16"; })
       .Case([](BFloat16Type) { return "bf16"; })
+      .Case([](Float32Type) { return "tf32"; })
       .Case([](Float8E4M3FNType) { return "e4m3"; })
       .Case([](Float8E5M2Type) { return "e5m2"; })
       .Case([](IntegerType integer) { return integer.getWidth() == 8 ? "s8" : ""; })
@@ -284,6 +285,11 @@ void addWgmmaLowerings(LoweringTable &table) {
   table.add<WgmmaOp>(lowerWgmma);
   table.add<WgmmaFenceOp>(lowerFence);
   table.add<WgmmaWaitOp>(lowerWait);
+  table.add<RoundTF32Op>([](RoundTF32Op op, Emitter &e) {
+    return e.perRegister(op, [&](ArrayRef<Value> in) {
+      return e.bitcast(e.intrinsic("llvm.nvvm.f2tf32.rna", e.b.getI32Type(), in[0]), in[0].getType());
+    });
+  });
   table.add<ProxyFenceOp>([](ProxyFenceOp, Emitter &e) {
     e.inlineAsm("fence.proxy.async.shared::cta;", "~{memory}", {}, {}, /*sideEffects=*/true);
     return success();

@@ -116,17 +116,21 @@ static int64_t roomFor(int64_t alive, const TargetInfo &target) {
   return alive <= all / 2 ? all / 2 : all;
 }
 
-/// Stages loads of a loop until the others fit registers, while half of a block's shared memory holds all of its rings.
+/// Stages loads of a loop until the others fit registers, while half of a block's shared memory holds all of its rings
+/// beside the tiles that threads store, of which there is one each.
 static void stageIn(scf::ForOp loop, int stages, const TargetInfo &target) {
-  int64_t bytes = 0, registers = mostAlive(loop), room = roomFor(registers, target);
-  loop.walk([&](AllocOp alloc) { bytes += alloc.getResult().getType().getBytes(); });
+  int64_t bytes = 0, stored = 0, registers = mostAlive(loop), room = roomFor(registers, target);
+  loop.walk([&](AllocOp alloc) {
+    bool isRing = llvm::any_of(alloc->getUsers(), llvm::IsaPred<AsyncCopyOp>);
+    (isRing ? bytes : stored) += alloc.getResult().getType().getBytes();
+  });
   for (auto load : loop.getBody()->getOps<tile::LoadOp>())
     registers += registersAhead(load);
   for (tile::LoadOp load : stageableLoads(loop, target)) {
     int64_t size = bytesOf(cast<RankedTensorType>(load.getType()));
     if (registers <= room)
       return;
-    if ((bytes + size) * stages > target.sharedBytesPerBlock / 2) {
+    if ((bytes + size) * stages + stored > target.sharedBytesPerBlock / 2) {
       remarks::missed(remarks::pipelining, load) << remark::reason(
           "the load is not copied iterations ahead: shared memory has no room for {0} stages of it", stages);
       continue;

@@ -1,8 +1,8 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
-#include "compiler/Conversion/TileToWarp/PlanDots.h"
+#include "compiler/Conversion/TileToWarp/Products/PlanDots.h"
 
 #include "compiler/Conversion/TileToWarp/ChooseLayouts.h"
-#include "compiler/Conversion/TileToWarp/PlanWgmma.h"
+#include "compiler/Conversion/TileToWarp/Products/PlanWgmma.h"
 #include "compiler/Support/Remarks.h"
 #include "dialects/Tile/IR/TileOps.h"
 #include "llvm/ADT/SetVector.h"

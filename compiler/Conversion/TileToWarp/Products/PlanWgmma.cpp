@@ -1,5 +1,5 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
-#include "compiler/Conversion/TileToWarp/PlanWgmma.h"
+#include "compiler/Conversion/TileToWarp/Products/PlanWgmma.h"
 
 #include "compiler/Conversion/TileToWarp/ChooseLayouts.h"
 #include "llvm/ADT/SetVector.h"
@@ -34,13 +34,6 @@ std::optional<warp::WarpgroupGrid> gridFor(int64_t M, int64_t N, const targets::
   return warp::WarpgroupGrid{rows, columns};
 }
 
-/// What an operand is a transposition of.
-Value rootOf(Value value) {
-  while (auto permute = value.getDefiningOp<tile::PermuteOp>())
-    value = permute.getSource();
-  return value;
-}
-
 /// The axis of `rootOf(value)` that is `axis` of a value.
 unsigned axisOfRoot(Value value, unsigned axis) {
   while (auto permute = value.getDefiningOp<tile::PermuteOp>()) {
@@ -64,12 +57,14 @@ public:
     }
     for (auto [root, axis] : operands) {
       auto load = root.getDefiningOp<tile::LoadOp>();
-      if (load && fastestFirst(axes.lookup(load.getPtr())).front() != axis)
-        return "its instructions take operands of 8 bits whose neighbours in memory follow along K";
+      // Threads round f32, and store it along K.
+      if (load && !tile::elementTypeOf(load.getType()).isF32() &&
+          fastestFirst(axes.lookup(load.getPtr())).front() != axis)
+        return "its instructions take operands of this type whose neighbours in memory follow along K";
       auto known = chosen.find(root);
       if ((known != chosen.end() && known->second != axis) ||
           (operands[0].first == operands[1].first && operands[0].second != operands[1].second))
-        return "an operand of 8 bits would have to lie in two ways";
+        return "an operand would have to lie in two ways, and its type is not turned";
     }
     chosen.insert(operands.begin(), operands.end());
     return "";
@@ -88,10 +83,14 @@ Attempt planProduct(tile::DotOp dot, LinesAlongK &lines, const TargetInfo &targe
   const targets::WarpgroupMma *family = target.warpgroupMmaFor(element, accumulator);
   if (dot.getBatch() > 1)
     return refuse("it is of several products, each of which has its own warps");
-  bool isOfWholeLines = element.getIntOrFloatBitWidth() <= 16 && (accumulator.isF32() || accumulator.isInteger(32));
-  if (!family || !isOfWholeLines)
+  if (!family || !(accumulator.isF32() || accumulator.isInteger(32)))
     return refuse(
         llvm::formatv("operands of {0} with sums of {1} have no instruction of warpgroups here", element, accumulator));
+  if (element.isF32() && dot.getPrecision() != tile::Precision::TF32)
+    return refuse("f32 is multiplied more precisely than as TF32");
+  // Kernels that the compiler writes have schedules that were chosen for operands that are rounded in registers.
+  if (element.isF32() && dot->getParentOfType<func::FuncOp>()->hasAttr(tile::ordersAccessesAttrName))
+    return refuse("a program's products of f32 are made where their operands are rounded");
   if (warps % unit.warps != 0)
     return refuse(llvm::formatv("{0} warps are no whole warpgroups of {1}", warps, unit.warps));
   if (M < unit.m || N < leastColumns || K < std::max<int64_t>(leastInner, family->k))
@@ -141,6 +140,12 @@ private:
 };
 
 } // namespace
+
+Value rootOf(Value operand) {
+  while (auto permute = operand.getDefiningOp<tile::PermuteOp>())
+    operand = permute.getSource();
+  return operand;
+}
 
 WgmmaPlans planWgmma(func::FuncOp function, const llvm::DenseSet<Operation *> &chained, const AxisAnalysis &axes,
                      const TargetInfo &target, int warps) {

@@ -22,6 +22,9 @@ struct WgmmaPlans {
   llvm::SmallVector<WgmmaRefusal> refused;
 };
 
+/// What an operand is a transposition of.
+mlir::Value rootOf(mlir::Value operand);
+
 /// A plan for every product that instructions of warpgroups take. Products that are computed from one another row by row
 /// (`chained`) have one kind of instruction, so that rows stay where they are. Operands of 8 bits are taken where they
 /// lie along K, as `axes` tells of those that are loaded. Nothing where the target has no such instructions.

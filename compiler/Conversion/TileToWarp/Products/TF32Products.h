@@ -1,0 +1,14 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// Rounding of f32 operands for instructions of warpgroups, which read them from shared memory as they are.
+#pragma once
+
+#include "compiler/Target/TargetInfo.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace weft {
+
+/// Operands of the products of f32 that instructions of warpgroups take are rounded to TF32, each value once: to nearest,
+/// ties away from zero. The lowering of instructions of single warps rounds what they have in registers.
+void roundTF32Products(mlir::func::FuncOp function, const TargetInfo &target, int warps);
+
+} // namespace weft
