@@ -64,7 +64,11 @@ def compile_matmul(
 
 
 def bits(values, dtype):
-    """Values as 16 bits an element, and what they stand for."""
+    """Values as a product's operand, and what they stand for there."""
+    if dtype == "fp32":
+        single = values.astype(np.float32)
+        rounded = (single.view(np.uint32) + 0x1000) & 0xFFFFE000  # to TF32, ties away from zero
+        return single, rounded.astype(np.uint32).view(np.float32).astype(np.float64)
     if dtype == "fp16":
         half = values.astype(np.float16)
         return half, half.astype(np.float64)
@@ -134,6 +138,15 @@ def test_ragged_sizes(dtype, stages):
     """Masked copies, and rings of any length."""
     tile = (64, 64, 32)
     judge(compile_matmul(dtype, tile=tile, stages=stages), (80, 96, 112), tile, 4, dtype)
+
+
+@pytest.mark.parametrize("order", ["nn", "nt", "tn", "tt"])
+@pytest.mark.parametrize("tile, warps", [((64, 32, 32), 4), ((64, 64, 16), 8), ((128, 64, 32), 4)])
+def test_tf32(tile, warps, order):
+    """Operands of f32 are rounded on their way to shared memory, and turned there."""
+    kernel = compile_matmul("fp32", order, tile, warps)
+    assert ".f32.tf32.tf32" in kernel.ptx and "mma.sync" not in kernel.ptx
+    judge(kernel, (tile[0] + 16, tile[1] + 16, 3 * tile[2] + 16), tile, warps, "fp32", order, seeds=2)
 
 
 def test_narrow_pieces():
