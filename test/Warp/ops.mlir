@@ -153,3 +153,10 @@ func.func @extremes(%row: tensor<16x1xi32, #span_rows>) -> (i32, i32) {
   %1 = warp.extreme %row : tensor<16x1xi32, #span_rows>
   return %0, %1 : i32, i32
 }
+
+// CHECK-LABEL: func.func @round_tf32
+// CHECK: warp.round_tf32 %{{.*}} : tensor<64x16xf32>
+func.func @round_tf32(%x: tensor<64x16xf32>) -> tensor<64x16xf32> {
+  %y = warp.round_tf32 %x : tensor<64x16xf32>
+  return %y : tensor<64x16xf32>
+}

@@ -5,6 +5,7 @@
 #a = #warp.layout<[64, 64], register = [[0, 1], [8, 0], [0, 8], [0, 16], [0, 32], [16, 0], [32, 0]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]]>
 #b = #warp.layout<[64, 8], register = [[1, 0], [8, 0], [16, 0], [32, 0]], lane = [[2, 0], [4, 0], [0, 1], [0, 2], [0, 4]]>
 #c = #warp.layout<[64, 8], register = [[0, 1], [8, 0], [16, 0], [32, 0]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]]>
+#s = #warp.layout<[64, 64], offset = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [0, 32], [1, 0], [2, 0], [4, 0], [8, 0], [16, 0], [32, 0]]>
 !x = tensor<64x64xf16, #x>
 !p = tensor<64x64x!tile.ptr<f16>, #x>
 !a = tensor<64x64xf16, #a>
@@ -84,6 +85,29 @@ func.func @no_room(%p: !p, %b: !b, %zero: !c, %n: i32) -> !c attributes {tile.sc
     %g = arith.mulf %x, %x : !x
     %a = warp.convert_layout %g : !x -> !a
     %d = warp.mma %a, %b, %acc {shape = array<i32: 16, 8, 16>} : !a * !b -> !c
+    scf.yield %d : !c
+  }
+  return %r : !c
+}
+
+// What threads store is no ring: there is one of it beside six stages of what is copied.
+// CHECK-LABEL: func.func @stored
+// CHECK: scf.for
+// CHECK-NEXT: warp.alloc : <64x64xf16,
+// CHECK-NEXT: warp.async_copy
+// CHECK: arith.mulf
+// CHECK: warp.store_shared
+func.func @stored(%p: !p, %b: !b, %zero: !c, %n: i32) -> !c attributes {tile.schedule = #tile.schedule<warps = 1, stages = 6>} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %zero) -> !c : i32 {
+    %x = tile.load %p {warp.contiguity = 8 : i32} : !p
+    %g = arith.mulf %x, %x : !x
+    %s = warp.alloc : !warp.shared<64x64xf16, #s>
+    warp.store_shared %g, %s : !x -> !warp.shared<64x64xf16, #s>
+    %a = warp.load_shared %s : !warp.shared<64x64xf16, #s> -> !a
+    %d = warp.mma %a, %b, %acc {shape = array<i32: 16, 8, 16>} : !a * !b -> !c
+    warp.dealloc %s : !warp.shared<64x64xf16, #s>
     scf.yield %d : !c
   }
   return %r : !c
