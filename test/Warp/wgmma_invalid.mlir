@@ -109,3 +109,11 @@ func.func @wgmma_wait_c2(%c: tensor<64x16xf32, #acc>) {
   %x = warp.wgmma_wait %c {pending = 8 : i32} : tensor<64x16xf32, #acc>
   return
 }
+
+// -----
+
+func.func @round_tf32_c1(%x: tensor<64x16xf16>) {
+  // expected-error @below {{operand #0 must be tensor of 32-bit float values, but got 'tensor<64x16xf16>'}}
+  %y = warp.round_tf32 %x : tensor<64x16xf16>
+  return
+}
