@@ -5,7 +5,7 @@
 
 // NONE-NOT: warpgroup-products
 
-// CHECK: Function=two_warps | Reason="the product is made by instructions of single warps: 2 warps are no whole warpgroups of 4"
+// CHECK: remark: [Missed] warpgroup-products | Category:products | Function=two_warps | Reason="the product is made by instructions of single warps: 2 warps are no whole warpgroups of 4"
 // CHECK: Function=low | Reason="the product is made by instructions of single warps: a product of 32 × 64 × 16 does not fill an instruction of 64 × 16 × 16"
 // CHECK: Function=many_warps | Reason="the product is made by instructions of single warps: 8 warps are more than a product of 64 × 16 fills"
 // CHECK: Function=large | Reason="the product is made by instructions of single warps: sums of 256 × 128 for each warpgroup do not fit registers"
