@@ -113,3 +113,49 @@ def test_groups_wait_for_their_own_lanes():
         report = simulator.launch(kernel(body, shared=128), "k", 1, 32, [x], seed=seed, limit=10**7)
         assert not report.findings, list(map(str, report.findings))
         np.testing.assert_array_equal(x, LANES ^ 7)
+
+
+LEAVING = {
+    "vote": ("vote.sync.ballot.b32 %r3, 1, -1;", 0xFFFF),
+    "shuffle": ("shfl.sync.idx.b32 %r3, %r0, 3, 31, -1;", 3),
+    "match": ("match.any.sync.b32 %r3, 1, -1;", 0xFFFF),
+    "reduction": ("redux.sync.add.s32 %r3, %r0, -1;", sum(range(16))),
+    "barrier": ("bar.warp.sync -1; mov.u32 %r3, 5;", 5),
+}
+#: Half of the warp ends before the others' instruction, after it has been waited for, and at the kernel's own end.
+WAYS = {
+    "before": "setp.lt.u32 %p1, %r0, 16; @!%p1 ret; THEIRS",
+    "late": "setp.lt.u32 %p1, %r0, 16; @%p1 bra A; mov.u32 %r9, 9;"
+    " W: sub.u32 %r9, %r9, 1; setp.ne.u32 %p3, %r9, 0; @%p3 bra W; ret; A: THEIRS",
+    "at the end": "setp.lt.u32 %p1, %r0, 16; @!%p1 bra E; THEIRS E:",
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("name", LEAVING)
+def test_lanes_that_have_ended_are_not_waited_for(name, way):
+    """PTX ISA 9.7.13: "until all non-exited threads corresponding to membermask have executed" it."""
+    instruction, want = LEAVING[name]
+    text = kernel(WAYS[way].replace("THEIRS", instruction + "st.global.u32 [%d1], %r3;"))
+    for seed in range(4):
+        x = np.zeros(32, np.uint32)
+        report = simulator.launch(text, "k", 1, 32, [x], seed=seed, limit=10**6)
+        assert not report.findings, list(map(str, report.findings))
+        np.testing.assert_array_equal(x, np.where(LANES < 16, want, 0))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_barrier_of_the_block_after_lanes_have_ended(seed):
+    """What seed the rest of the warp came before or after their `ret` by makes no difference; one that they only jump
+    past is another matter."""
+    for way, kinds in (("before", set()), ("late", set()), ("at the end", {"divergent-aligned"})):
+        text = kernel(WAYS[way].replace("THEIRS", "bar.sync 0; st.global.u32 [%d1], %r0;"))
+        report = simulator.launch(text, "k", 1, 32, [np.zeros(32, np.uint32)], seed=seed, limit=10**6)
+        assert {finding.kind for finding in report.findings} == kinds, (way, list(map(str, report.findings)))
+
+
+def test_live_lanes_are_waited_for():
+    """The twin: the other half does not end but waits for what never comes."""
+    body = "setp.lt.u32 %p1, %r0, 16; @%p1 bra A; redux.sync.min.s32 %r3, %r0, -1; ret; A: redux.sync.add.s32 %r3, %r0, -1;"
+    report = simulator.launch(kernel(body), "k", 1, 32, [np.zeros(32, np.uint32)], limit=10**6)
+    assert {finding.kind for finding in report.findings} == {"divergent-aligned"}

@@ -351,3 +351,34 @@ def test_what_modules_may_not_say():
         match=r"'\.blocksareclusters' is not supported by the simulator: give the grid in blocks",
     ):
         simulator.launch(text, "k", 1, 32, [np.zeros(1)])
+
+
+def test_elements_of_arrays():
+    """`a[3]` is the address of an element, and what `ld` and `st` access (PTX ISA 6.4.2); indices count elements."""
+    body = """.shared .align 8 .u16 t[4][6]; .local .u64 l[3];
+st.shared.u16 t[5], 7; mov.u32 %r1, t; ld.shared.u16 %h1, [%r1+10]; cvt.u32.u16 %r2, %h1; st.global.u32 [%d0], %r2;
+ld.global.u32 %r3, g[1+1]; st.global.u32 [%d0+4], %r3;
+mov.u64 %d2, g[1]; ld.global.u32 %r4, [%d2+4]; st.global.u32 [%d0+8], %r4;
+cvta.global.u64 %d3, g[3]; ld.u32 %r5, [%d3]; st.global.u32 [%d0+12], %r5;
+st.local.u64 l[2], 9; mov.u64 %d4, l; ld.local.u32 %r6, [%d4+16]; st.global.u32 [%d0+16], %r6;"""
+    text = kernel(body).replace(HEADER, HEADER + ".global .u32 g[4] = {1, 2, 3, 4};\n")
+    x = np.zeros(5, np.uint32)
+    assert not simulator.launch(text, "k", 1, 1, [x]).findings
+    assert x.tolist() == [7, 3, 3, 4, 9]
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("ld.shared.u32 %r1, s[17];", "expected an index of at most 16, but got 17"),
+        ("mov.u32 %r1, s[-1];", "expected an index of at most 16, but got -1"),
+        ("ld.shared.u32 %r1, s[%r0];", "elements by registers are not supported"),
+        ("ld.global.u32 %r1, %d0[1];", "expected an array before '\\[', but got '%d0'"),
+        ("ld.shared.u32 %r1, [s[1]];", "expected '\\]', but got '\\['"),
+        ("mov.u32 %r1, s[1]+4;", "expected ';', but got '\\+'"),
+        ("atom.shared.add.u32 %r1, s[1], 1;", "s"),
+    ],
+)
+def test_elements_that_are_none(body, message):
+    with pytest.raises(simulator.SimulatorError, match=message):
+        simulator.launch(kernel(body, shared=16), "k", 1, 1, [np.zeros(1, np.uint32)])

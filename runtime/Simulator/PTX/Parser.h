@@ -88,6 +88,8 @@ private:
   Type passedType(const Function &function, const Operand &value, const Variable *parameter) const;
   Operand operand(Function &function, bool call, int depth);
   Operand primary();
+  /// `a[3]`: the address of an element of an array (PTX ISA 6.4.2); the name has been read.
+  void element(const Function &function, Operand &array);
   Operand bracketed(Function &function, OperandKind kind, char close, bool call, int depth);
   bool resolve(std::string_view name, Operand &operand) const;
   void resolveLabels(Function &function);

@@ -211,6 +211,14 @@ void Parser::instruction(Function &function) {
     } while (accept(','));
   }
   expect(';');
+  for (Operand &each : result.operands)
+    if (each.indexed && (result.mnemonic == "ld" || result.mnemonic == "ldu" || result.mnemonic == "st")) {
+      Operand address; // the element itself, as in `ld.global.u32 %r1, a[3]`
+      address.kind = OperandKind::Address;
+      address.at = each.at;
+      address.elements.push_back(std::exchange(each, {}));
+      each = std::move(address);
+    }
   if (call)
     return callByValue(function, std::move(result));
   add(function, std::move(result));
@@ -322,7 +330,31 @@ Operand Parser::operand(Function &function, bool call, int depth) {
     result.minus = true;
     return result;
   }
-  return primary();
+  Operand result = primary();
+  if (depth == 0 && peek().is('[') && tokens_[at_ - 1].kind == TokenKind::Word)
+    element(function, result);
+  return result;
+}
+
+void Parser::element(const Function &function, Operand &array) {
+  const Token name = tokens_[at_ - 1];
+  const Variable *variable = array.kind == OperandKind::Variable ? &function.variables[array.index] : nullptr;
+  for (const Variable &each : module_.variables)
+    if (array.kind == OperandKind::Symbol && each.name == array.text)
+      variable = &each;
+  if (!variable || !variable->isArray)
+    fail(name, format("expected an array before '[', but got '{}'", name.text));
+  const Token index = tokens_[++at_];
+  if (index.kind == TokenKind::Word)
+    fail(index, format("expected a constant index, but got '{}': elements by registers are not supported by the "
+                       "simulator",
+                       index.text));
+  const uint64_t number = constant();
+  if (number > variable->count)
+    fail(index, format("expected an index of at most {}, but got {}", variable->count, int64_t(number)));
+  expect(']');
+  array.offset = int64_t(number * (typeBits(variable->type) / 8));
+  array.indexed = true;
 }
 
 Operand Parser::primary() {

@@ -116,6 +116,7 @@ struct Operand {
   bool negated = false; ///< `!%p1`
   bool minus = false;   ///< `-%r1`, of a scalar video instruction
   bool paired = false;  ///< followed by `|`: the next operand is its second destination
+  bool indexed = false; ///< `a[3]`: the offset is that of an element
   uint32_t index = 0;
   uint64_t bits = 0;
   int64_t offset = 0;

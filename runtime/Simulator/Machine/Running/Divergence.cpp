@@ -46,22 +46,6 @@ int32_t commonAncestor(const Warp &warp, int32_t a, int32_t b) {
   return -1;
 }
 
-/// Whether lanes at a record end without doing anything else.
-bool endsHere(const Kernel &kernel, uint32_t pc) {
-  for (unsigned steps = 0; steps < 16 && pc < kernel.code.size(); ++steps) {
-    const Record &record = kernel.code[pc];
-    if (record.run == runExit)
-      return true;
-    if (record.run == runBranch && record.guard == noRef)
-      pc = record.target;
-    else if (record.run == runJoin)
-      ++pc;
-    else
-      return false;
-  }
-  return false;
-}
-
 /// Lanes at a shuffle or its like may wait for lanes that wait at a join for them: those go on; true if any do.
 bool callToMeeting(Warp &warp) {
   for (const Fragment &fragment : warp.fragments) {
@@ -72,7 +56,7 @@ bool callToMeeting(Warp &warp) {
     eachLane(fragment.mask,
              [&](unsigned lane) { needed |= warp.reg<const uint32_t>(record.op[record.members])[lane]; });
     for (Join &join : warp.joins) {
-      if (!join.used || !(join.arrived & needed & ~fragment.mask) || endsHere(*warp.kernel, join.pc))
+      if (!join.used || !(join.arrived & needed & ~fragment.mask))
         continue;
       const Fragment freed{join.pc, join.arrived, join.parent, FragmentState::Ready, 0};
       join.mask &= ~join.arrived;
@@ -233,7 +217,7 @@ bool resume(Warp &warp) {
     }
     if (!waitsForLanes(warp))
       return false;
-  } while (mergeWaiting(warp) || meetApart(warp) || callToMeeting(warp));
+  } while (mergeWaiting(warp) || leftByExits(warp) || meetApart(warp) || callToMeeting(warp));
   return false;
 }
 

@@ -34,6 +34,10 @@ uint32_t gatherGroups(Warp &warp, uint32_t mask, const uint32_t *members);
 /// where any did (see Meetings.cpp).
 bool meetApart(Warp &warp);
 
+/// Lets a fragment go on at a warp-wide instruction for which it waited only for lanes that have ended since: those that
+/// exit are not waited for (PTX ISA 9.7.13, "all non-exited threads"); true where one does.
+bool leftByExits(Warp &warp);
+
 /// Takes the current fragment off in the given state; it will go on at `pc`.
 void suspend(Warp &warp, FragmentState state, uint32_t pc, uint8_t barrier = 0);
 

@@ -149,6 +149,25 @@ void hold(Warp &warp, const Meeting &meeting) {
 
 } // namespace
 
+bool leftByExits(Warp &warp) {
+  for (Fragment &fragment : warp.fragments) {
+    if (fragment.state != FragmentState::AtSync)
+      continue;
+    const Record &record = recordOf(warp, fragment);
+    const uint32_t here = lanesOf(warp, fragment), missing = warp.live & ~here;
+    bool complete = missing == 0;
+    if (record.members >= 0)
+      eachLane(here, [&](unsigned lane) {
+        complete |= (warp.reg<const uint32_t>(record.op[record.members])[lane] & missing) == 0;
+      });
+    if (here && complete) {
+      fragment.state = FragmentState::Ready;
+      return true;
+    }
+  }
+  return false;
+}
+
 bool meetApart(Warp &warp) {
   for (size_t i = 0; i < warp.fragments.size(); ++i) {
     const Fragment &fragment = warp.fragments[i];
