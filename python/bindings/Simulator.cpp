@@ -248,7 +248,7 @@ void addBuffer(Arguments &arguments, const std::string &name, const py::handle &
 }
 
 /// Takes an argument as weft.simulator packs it: the bytes of a value, the fields of a tensor map with the buffer that
-/// it is of, a struct as its bytes and the buffers it points to, or a buffer.
+/// it is of, a struct as its bytes with the buffers it points to and the maps in it, or a buffer.
 void addArgument(Arguments &arguments, const ParameterInfo &parameter, const py::handle &argument) {
   auto setBytes = [&](const std::string &bytes) {
     std::memcpy(arguments.parameters.data() + parameter.offset, bytes.data(),
@@ -256,18 +256,21 @@ void addArgument(Arguments &arguments, const ParameterInfo &parameter, const py:
   };
   if (py::isinstance<py::bytes>(argument))
     return setBytes(argument.cast<std::string>());
-  if (py::isinstance<py::dict>(argument)) {
-    const auto fields = argument.cast<py::dict>();
+  auto addMap = [&](const py::dict &fields, uint32_t offset) {
     addBuffer(arguments, parameter.name, fields["buffer"], std::nullopt);
-    arguments.maps.push_back({mapOf(fields), parameter.offset, arguments.buffers.size() - 1});
-    return;
-  }
+    arguments.maps.push_back({mapOf(fields), offset, arguments.buffers.size() - 1});
+  };
+  if (py::isinstance<py::dict>(argument))
+    return addMap(argument.cast<py::dict>(), parameter.offset);
   if (py::isinstance<py::list>(argument)) {
     const auto [bytes, pointers] = argument.cast<std::pair<py::bytes, py::list>>();
     setBytes(bytes);
     for (const py::handle &each : pointers) {
       const auto [offset, place] = each.cast<std::pair<uint32_t, py::object>>();
-      addBuffer(arguments, parameter.name, place, parameter.offset + offset);
+      if (py::isinstance<py::dict>(place))
+        addMap(place.cast<py::dict>(), parameter.offset + offset);
+      else
+        addBuffer(arguments, parameter.name, place, parameter.offset + offset);
     }
     return;
   }

@@ -56,6 +56,12 @@ FENCED, COMMIT, WAIT = (
 )
 READY = "LOADED\n" + ZERO + ADDS
 GROUP = FENCED + multiply() + "\n" + COMMIT
+# A wgmma is of four warps at once: thread 77 tells a fifth that it is over, as CUTLASS's pipelines do in clusters.
+ONE_SAYS = (
+    "@%p0 mbarrier.init.shared::cta.b64 [%r3], 1;\nbar.sync 0;\nsetp.ge.u32 %p4, %r0, 128;\n@%p4 bra P;\n"
+    + GROUP + "AWAIT\nsetp.eq.u32 %p5, %r0, 77;\n@%p5 mbarrier.arrive.shared::cta.b64 _, [%r3];\n" + WAIT + "bra E;\n"
+    + "P: " + wait(0, "%r3", "L") + "setp.eq.u32 %p5, %r0, 128;\n"
+)  # fmt: skip
 
 PLANTS = [
     # The asynchronous proxy.
@@ -81,7 +87,7 @@ PLANTS = [
           + expect(512) + bulk_load(512) + expect(512, "%r3") + bulk_load(512, to="%r1+512", barrier="%r3") + "WAIT\n" + wait(barrier="%r3", label="O")
           + f"shl.b32 %r4, %r0, 2; add.u32 %r5, %r1, %r4;\nld.shared.u32 %r6, [%r5]; {BUG}\nbar.sync 0;\n" + wait(label="L"), ("WAIT", wait()), seeds=(0, 1, 2, 3)),
     Plant("wgmma before the load has come", "async-unwaited", INIT + expect(8192) + bulk_load(8192) + "WAIT\n" + ZERO + ADDS
-          + FENCED + multiply() + f" {BUG}\n" + COMMIT + WAIT + wait(label="L"), ("WAIT", wait()), seeds=(0, 1, 2, 3), also=("shared-race",)),
+          + FENCED + multiply() + f" {BUG}\n" + COMMIT + WAIT + wait(label="L"), ("WAIT", wait()), seeds=(0, 1, 2, 3), also=("shared-race", "async-overwrite")),
     Plant("store of what a load may write", "async-unwaited", INIT + expect(2048) + bulk_load(2048) + "WAIT\n" + STORE + DONE + wait(label="L"), ("WAIT", wait()), seeds=(0, 1, 2, 3), also=("async-overwrite",)),
     # Memory that is used while engines work on it.
     Plant("destination written", "async-overwrite", INIT + expect(2048) + bulk_load(2048) + "WAIT\n" + f"@%p0 st.shared.u32 [%r1], 3; {BUG}\n" + wait(label="L"),
@@ -90,9 +96,10 @@ PLANTS = [
           ("READ", READ)),
     Plant("read of another group", "async-overwrite", OWN + FENCE + "bar.sync 0;\n" + STORE.replace(BUG, "") + READ.replace("0;", "1;")
           + f"@%p0 st.shared.u32 [%r1], 3; {BUG}\n" + DONE, ("read 1;", "read 0;")),
-    Plant("operand of a wgmma written", "async-overwrite", READY + GROUP + f"AWAIT\nbar.sync 0;\n@%p0 st.shared.u32 [%r1], 3; {BUG}\n" + WAIT, ("AWAIT", WAIT)),
+    Plant("operand of a wgmma written", "async-overwrite", READY + GROUP + f"AWAIT\nbar.sync 0;\n@%p0 st.shared.u32 [%r1], 3; {BUG}\n" + WAIT, ("AWAIT", WAIT), also=("shared-race",)),
     Plant("load into the operand of a wgmma", "async-overwrite", READY + GROUP + "AWAIT\nbar.sync 0;\n" + expect(512)
           + bulk_load(512).strip() + f" {BUG}\n" + wait(1, label="L") + WAIT, ("AWAIT", WAIT)),
+    Plant("operand written once one thread of four warps has said so", "async-overwrite", READY + ONE_SAYS + f"@%p5 st.shared.u32 [%r1], 3; {BUG}\nE:", ("AWAIT", WAIT), block=160, also=("shared-race",)),
     # Leaving while they do.
     Plant("store that nobody awaits", "exit-with-async", OWN + FENCE + "bar.sync 0;\n" + STORE.replace(BUG, "") + "READ", ("READ", READ)),
     Plant("load that nobody awaits", "exit-with-async", INIT + expect(512) + bulk_load(512) + "WAIT", ("WAIT", wait())),

@@ -162,8 +162,8 @@ def launch(
     """Run one entry of PTX, a text or the path of a file.
 
     args: NumPy arrays are device buffers, changed in place (arrays that overlap share their memory); NumPy scalars
-    and Python numbers are passed by value, np.void as structs, tuples of arrays and NumPy scalars as structs with C's
-    layout, tensor maps as their 128 bytes. bf16 and fp8 travel as uint16 and uint8.
+    and Python numbers are passed by value, np.void as structs, tuples of arrays, tensor maps, bytes and NumPy scalars
+    as structs with C's layout, tensor maps as their 128 bytes. bf16 and fp8 travel as uint16 and uint8.
     checks: "all", "none", or some of uninitialised, races, async, barriers; bounds are always checked.
     seed: 0 runs warps in order, others interleave them; schedules: how many interleavings to run and compare.
     threads: CPU threads, 0 for all; results do not depend on it.

@@ -10,7 +10,7 @@ from weft.simulator.tensor_maps import SimulatorError, TensorMap, buffer_of
 
 #: A buffer: address of its first byte, bytes, offset of element 0, read only.
 Buffer = tuple[int, int, int, bool]
-#: The bytes of a struct, and the buffers whose addresses go into it with their offsets.
+#: The bytes of a struct, and the buffers whose addresses and the fields of tensor maps that go into it, by offset.
 Struct = list[Any]
 
 
@@ -57,11 +57,12 @@ def buffers_of(arguments: Iterable[Any]) -> Iterator[Buffer]:
         if isinstance(each, tuple):
             yield each
         elif isinstance(each, list):
-            yield from (buffer for _, buffer in each[1])
+            yield from (buffer for _, buffer in each[1] if isinstance(buffer, tuple))
 
 
 def _struct(members: tuple[Any, ...], name: str, size: int, align: int) -> Struct:
-    """Each member at the next multiple of its own size, the end at one of the parameter's alignment."""
+    """Each member at the next multiple of its own size, bytes at once and tensor maps at one of 64 or, as CUDA 13 has
+    them, 128; the end at a multiple of the parameter's alignment, which tells the two apart."""
     import numpy as np
 
     data, pointers = bytearray(), []
@@ -70,14 +71,21 @@ def _struct(members: tuple[Any, ...], name: str, size: int, align: int) -> Struc
             value = bytes(8)
         elif isinstance(member, (np.number, np.bool_)):
             value = member.tobytes()
+        elif isinstance(member, TensorMap):
+            value = bytes(128)
+        elif isinstance(member, (bytes, bytearray)):
+            data.extend(member)
+            continue
         else:
             raise SimulatorError(
-                f"expected an array or a NumPy scalar, whose size is known, as member {number} of the struct '{name}', "
-                f"but got {type(member).__name__}"
+                f"expected an array, a tensor map, bytes or a NumPy scalar, whose size is known, as member {number} of "
+                f"the struct '{name}', but got {type(member).__name__}"
             )
-        data.extend(bytes(-len(data) % len(value)))
+        data.extend(bytes(-len(data) % min(len(value), max(align, 64))))
         if isinstance(member, np.ndarray):
             pointers.append((len(data), buffer_of(member)))
+        elif isinstance(member, TensorMap):
+            pointers.append((len(data), member.fields()))
         data.extend(value)
     data.extend(bytes(-len(data) % align))
     if len(data) != size:

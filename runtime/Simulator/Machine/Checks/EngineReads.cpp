@@ -129,7 +129,11 @@ bool readsBytes(const PendingProduct &product, uint32_t offset, unsigned bytes) 
 /// What reads of a warp's lane see in each granule, and leave there.
 class EngineReader {
 public:
-  EngineReader(Warp &warp, unsigned lane) : warp_(warp), lane_(lane), checks_(warp.block->grid->options.checks) {}
+  EngineReader(Warp &warp, unsigned lane)
+      : EngineReader(warp, warp.index, lane, warp.block->shadow.now(warp.index), warp.here()) {}
+  EngineReader(Warp &warp, uint32_t reader, unsigned lane, uint32_t now, uint32_t pc)
+      : warp_(warp), lane_(lane), checks_(warp.block->grid->options.checks), now_(now), pc_(pc),
+        thread_(uint16_t(reader * laneCount + lane)), bit_(1u << (reader & 31)) {}
 
   void begin(uint32_t offset, uint32_t bytes) {
     eachGranule(warp_.block->shadow, offset, bytes, [&](Granule &g) { begin(g, offset); });
@@ -180,7 +184,7 @@ private:
       g.read.warps |= bit_;
       g.read.clock = std::min(g.read.clock, now_);
     }
-    g.read.thread = uint16_t(warp_.index * laneCount + lane_);
+    g.read.thread = thread_;
     g.read.pc = pc_;
     g.read.meeting = warp_.meetings;
     g.flags &= uint8_t(~(Granule::ReadByLanes | Granule::AtomicReads));
@@ -199,7 +203,9 @@ private:
   Warp &warp_;
   unsigned lane_;
   const Checks &checks_;
-  const uint32_t now_ = warp_.block->shadow.now(warp_.index), bit_ = 1u << (warp_.index & 31), pc_ = warp_.here();
+  const uint32_t now_, pc_;
+  const uint16_t thread_;
+  const uint32_t bit_;
   Verdict verdict_;
   bool unwritten_ = false, before_ = false;
   uint32_t owner_ = ~0u, clock_ = 0;
@@ -233,12 +239,12 @@ void endEngineRead(Warp &warp, unsigned lane, std::span<const SharedRange> range
     reader.end(range.begin, range.bytes);
 }
 
-void endEngineRead(Warp &warp, unsigned lane, std::span<const uint32_t> pieces) {
+void endEngineRead(Warp &warp, std::span<const uint32_t> pieces, uint32_t reader, uint32_t clock, uint32_t pc) {
   if (!warp.block->grid->options.checks.races)
     return;
-  EngineReader reader(warp, lane);
+  EngineReader engine(warp, reader, 0, clock, pc);
   for (const uint32_t piece : pieces)
-    reader.end(piece, 16);
+    engine.end(piece, 16);
 }
 
 void endRemoteEngineRead(Block &block, const RemoteAccess &reader, std::span<const SharedRange> ranges) {
@@ -250,6 +256,16 @@ void endRemoteEngineRead(Block &block, const RemoteAccess &reader, std::span<con
       g.flags |= Granule::RemoteReads;
     });
 }
+
+namespace {
+
+/// Whether a warp has heard, from one that awaited them, that products of `other` are over.
+bool knowsEnd(const Warp &warp, const Warp &other) {
+  const Warpgroup &group = other.block->engines->groups[other.index / 4];
+  return happenedBefore(warp, uint32_t(other.block->index), group.reader, group.over);
+}
+
+} // namespace
 
 void checkEngineReads(Warp &warp, unsigned lane, const Block &block, uint32_t offset, unsigned bytes) {
   auto complainOf = [&](const char *what, uint32_t pc) {
@@ -269,7 +285,7 @@ void checkEngineReads(Warp &warp, unsigned lane, const Block &block, uint32_t of
   for (const Warp &other : block.warps)
     if (other.products)
       for (const PendingProduct &product : other.products->pending)
-        if (readsBytes(product, offset, bytes))
+        if (!(product.read && knowsEnd(warp, other)) && readsBytes(product, offset, bytes))
           return complainOf("a wgmma", product.pc);
 }
 

@@ -15,7 +15,8 @@ bool beginEngineRead(Warp &warp, unsigned lane, std::span<const uint32_t> pieces
 
 /// It has read: what is written there must be ordered after what the lane does now.
 void endEngineRead(Warp &warp, unsigned lane, std::span<const SharedRange> ranges);
-void endEngineRead(Warp &warp, unsigned lane, std::span<const uint32_t> pieces);
+/// A product issued at `pc` has read, as of a clock of `reader`, which is an engine's.
+void endEngineRead(Warp &warp, std::span<const uint32_t> pieces, uint32_t reader, uint32_t clock, uint32_t pc);
 
 /// An engine of another block has read for a copy into that block's shared memory, as of its clock.
 void endRemoteEngineRead(Block &block, const RemoteAccess &reader, std::span<const SharedRange> ranges);

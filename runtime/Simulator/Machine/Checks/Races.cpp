@@ -64,6 +64,8 @@ std::string copyName(const Warp &warp, uint32_t pc) {
 /// One of the readers of a granule, a warp of the block: the lane that is remembered, if it is of that warp and not the
 /// one that complains.
 std::string readerOf(const Warp &warp, const Granule &g, uint32_t reader, uint16_t me) {
+  if (isEngine(*warp.block, reader * laneCount))
+    return "a wgmma of " + siteName(warp, g.read.pc) + " read it";
   if (g.read.thread / laneCount != reader)
     return format("warp {} read it too", reader);
   if (g.read.thread == me)

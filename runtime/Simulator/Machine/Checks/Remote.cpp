@@ -63,8 +63,8 @@ void checkReaders(Warp &warp, unsigned lane, Block &target, uint32_t offset, uns
 } // namespace
 
 std::string remoteSide(const Warp &warp, const char *did, uint32_t rank, uint32_t thread, uint32_t pc) {
-  if (isEngine(blockOf(warp, rank), thread))
-    return format("a bulk copy of {} {} it", siteName(warp, pc), did);
+  if (const Block &block = blockOf(warp, rank); isEngine(block, thread))
+    return format("a {} of {} {} it", isWarpgroup(block, thread) ? "wgmma" : "bulk copy", siteName(warp, pc), did);
   return format("warp {}, lane {} of block rank {} {} it at {}", thread / laneCount, thread % laneCount, rank, did,
                 siteName(warp, pc));
 }

@@ -164,14 +164,9 @@ void runElect(Warp &warp, const Record &record, uint32_t mask) {
     return;
   uint32_t results[laneCount] = {}, elected = 0;
   eachLane(mask, [&](unsigned lane) {
-    const uint32_t present = members[lane] & warp.live;
-    uint64_t seed = warp.block->grid->options.seed;
-    seed = (seed ^ seed >> 7) * 0x9E3779B97F4A7C15u >> 32;
-    unsigned nth = seed ? unsigned((seed ^ warp.block->index ^ warp.index) % unsigned(__builtin_popcount(present))) : 0;
-    uint32_t rest = present;
-    for (; nth; --nth)
-      rest &= rest - 1;
-    results[lane] = firstLane(rest);
+    // Any would do by the ISA, as long as it is the same for the same members. CUTLASS's pipelines, where thread 0 says
+    // how many bytes come and the elected thread sends for them, rest on the one that machines elect.
+    results[lane] = firstLane(members[lane] & warp.live);
     elected |= uint32_t(results[lane] == lane) << lane;
   });
   commit(warp.reg<uint32_t>(record.op[0]), results, mask);

@@ -173,13 +173,44 @@ void forgetUnread(Warp &warp, const PendingProduct &product) {
     std::fill_n(&warp.poison[product.record->wide[i] >> 2], 9, 0);
 }
 
-void retire(Warp &warp, PendingProduct &product) {
-  compute(warp, product);
-  if (tracksShared(warp))
+/// Ends a warp's products up to a step of its warpgroup: they are computed, and what they read may be overwritten.
+void finish(Warp &warp, uint64_t last) {
+  const Warpgroup &group = warp.block->engines->groups[warp.index / groupWarps];
+  for (PendingProduct &product : warp.products->pending) {
+    if (product.step > last)
+      return;
+    compute(warp, product);
+    if (std::exchange(product.read, true) || !tracksShared(warp))
+      continue;
     eachOperand(product, [&](std::span<const uint32_t> pieces) {
-      endEngineRead(warp, firstLane(warp.live), pieces);
+      endEngineRead(warp, pieces, group.reader, group.over, product.pc);
       return false;
     });
+  }
+}
+
+/// A wgmma is of all four warps at once: one that has awaited it may let its operands be overwritten, as the one
+/// thread of a warpgroup does that CUTLASS sends to say so. False where some of them have yet to come to it.
+bool finishTogether(Warp &warp, const PendingProduct &newest) {
+  Block &block = *warp.block;
+  Warpgroup &group = block.engines->groups[warp.index / groupWarps];
+  const uint32_t first = warp.index / groupWarps * groupWarps;
+  for (uint32_t i = 0; i < groupWarps; ++i)
+    if (block.warps[first + i].live && group.done[i] <= newest.step)
+      return false;
+  const bool tracks = tracksShared(warp);
+  if (tracks && !newest.read) {
+    // A granule has a bit for each of 32 readers; where none is left, the warp that awaits it reads for all.
+    const auto engine = uint32_t(block.warps.size() + warp.index / groupWarps);
+    group.reader = engine < 32 ? engine : warp.index;
+    group.over = block.shadow.stamp(group.reader, warp.index);
+  }
+  for (uint32_t i = 0; i < groupWarps; ++i)
+    if (block.warps[first + i].live)
+      finish(block.warps[first + i], newest.step);
+  if (tracks)
+    block.shadow.know(warp.index, group.reader, group.over);
+  return true;
 }
 
 } // namespace
@@ -217,6 +248,7 @@ void issueProduct(Warp &warp, const Record &record, uint64_t a, uint64_t b, bool
   const bool unwritten = eachOperand(
       product, [&](std::span<const uint32_t> pieces) { return beginEngineRead(warp, firstLane(warp.mask), pieces); });
   forgetUnread(warp, product);
+  product.step = warp.block->engines->groups[warp.index / groupWarps].done[warp.index % groupWarps] - 1;
   const unsigned dCount = form.dCount;
   if (unwritten) {
     const uint32_t origin = originAt(warp, warp.block->shared.data() + product.b->begins[0], 16, 0xffff);
@@ -234,14 +266,18 @@ void issueProduct(Warp &warp, const Record &record, uint64_t a, uint64_t b, bool
 void fenceProducts(Warp &warp) { ++warp.products->fences; }
 void commitProducts(Warp &warp) { ++warp.products->committed; }
 
-void awaitProducts(Warp &warp, uint32_t left) {
+bool awaitProducts(Warp &warp, uint32_t left) {
   Products &products = *warp.products;
   size_t count = 0;
   while (count < products.pending.size() && uint64_t(products.pending[count].group) + left < products.committed)
-    retire(warp, products.pending[count++]);
+    ++count;
+  if (!count)
+    return true;
+  if (!finishTogether(warp, products.pending[count - 1]))
+    return false;
   products.pending.erase(products.pending.begin(), products.pending.begin() + long(count));
-  if (count)
-    forgetRetired(warp);
+  forgetRetired(warp);
+  return true;
 }
 
 void endProducts(Warp &warp) {

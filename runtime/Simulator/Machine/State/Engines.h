@@ -75,6 +75,7 @@ struct Warpgroup {
   std::deque<GroupStep> steps; ///< that not all of the warps have come to
   uint64_t first = 0;          ///< the number of steps[0]
   std::array<uint64_t, 4> done{};
+  uint32_t reader = 0, over = 0; ///< whose clock says when the last one that is over had read, and that clock
 };
 
 /// A write that engines may read for a lane of a warp.
@@ -110,9 +111,14 @@ struct Engines {
 /// Whether a thread of a granule is an engine.
 inline bool isEngine(const Block &block, uint32_t thread) { return thread / laneCount >= block.warps.size(); }
 
+/// The same for the wgmma of a warpgroup; the other engines move copies.
+inline bool isWarpgroup(const Block &block, uint32_t thread) {
+  return isEngine(block, thread) && thread / laneCount < block.warps.size() + block.engines->groups.size();
+}
+
 /// The clock of copies that complete on an mbarrier.
 inline uint32_t engineOf(const Block &block, uint32_t object) {
-  return uint32_t(block.warps.size()) + (object / 8) % engineClocks;
+  return uint32_t(block.warps.size() + block.engines->groups.size()) + (object / 8) % engineClocks;
 }
 
 } // namespace weft::simulator::machine

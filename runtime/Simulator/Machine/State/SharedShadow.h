@@ -64,6 +64,17 @@ public:
   bool ordered(uint32_t warp, uint32_t owner, uint32_t clock) const { return clocks_[warp * warps_ + owner] >= clock; }
   const uint32_t *clocksOf(uint32_t warp) const { return &clocks_[warp * warps_]; }
 
+  /// The stamp of what an engine does now for a warp, no earlier than the warp's own; the next is later.
+  uint32_t stamp(uint32_t engine, uint32_t warp) {
+    own_[engine] = own_[engine] < own_[warp] ? own_[warp] : own_[engine];
+    return own_[engine]++;
+  }
+  /// What `owner` did up to its clock `clock` happened before what `warp` does from now on.
+  void know(uint32_t warp, uint32_t owner, uint32_t clock) {
+    uint32_t &known = clocks_[warp * warps_ + owner];
+    known = known < clock ? clock : known;
+  }
+
   /// All lanes of a warp met.
   void syncWarp(uint32_t warp) { clocks_[warp * warps_ + warp] = own_[warp]++; }
   /// Some of them did.

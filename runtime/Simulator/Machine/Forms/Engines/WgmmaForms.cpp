@@ -47,8 +47,13 @@ void runCommit(Warp &warp, const Record &, uint32_t mask) {
     commitProducts(warp);
 }
 void runWait(Warp &warp, const Record &record, uint32_t mask) {
-  if (gather(warp, mask, warp.live))
-    awaitProducts(warp, uint32_t(record.imm));
+  if (!gather(warp, mask, warp.live) || awaitProducts(warp, uint32_t(record.imm)))
+    return;
+  --warp.worker->executed[warp.here()]; // it will run again
+  warp.worker->executedThreads[warp.here()] -= unsigned(__builtin_popcount(mask));
+  warp.pc = warp.here(); // until the others of its warpgroup have come to what it waits for
+  warp.spun = true;
+  warp.stop();
 }
 
 /// Record::imm: registers per thread; Record::target: more than before.
