@@ -173,3 +173,33 @@ def test_maps_that_a_driver_refuses(options, message):
 def test_maps_that_make_no_sense(options, message):
     with pytest.raises(simulator.SimulatorError, match=message):
         simulator.tensor_map(np.zeros((16, 64), np.uint16), **{"box": (8, 32), **options})
+
+
+@pytest.mark.parametrize("align", [64, 128])
+def test_maps_in_structs(align):
+    """As CUTLASS passes its parameters: CUDA 12 aligns maps to 64 bytes, CUDA 13 to 128."""
+    array = np.arange(16 * 64, dtype=np.uint16).reshape(16, 64)
+    y = np.zeros(2048, np.uint8)
+    parameters = f".param .align {align} .b8 m[{align + 128}], .param .u64 x"
+    load = MAPPED + f"add.s64 %d1, %d1, {align};\n" + INIT + expect(2048) + tensor_load((0, 0), 2048) + wait()
+    text = kernel(load + copy_out(2048, 64), parameters=parameters, shared=2048)
+    mapped = simulator.tensor_map(array, (16, 64), swizzle=None)
+    clean(simulator.launch(text, "k", 1, 64, [(b"abc", np.int32(7), mapped), y]))
+    np.testing.assert_array_equal(y.view(np.uint16).reshape(16, 64), array)
+
+
+def test_the_elected_lane_is_the_lowest():
+    """Thread 0 says how many bytes come, and the elected one sends for them: for all seeds they are the same."""
+    body = INIT + "elect.sync _|%p4, 0xffffffff; setp.ge.u32 %p5, %r0, 32; @%p5 bra E;\n"
+    body += expect(512) + "@%p4 st.global.u32 [%d0+512], %r0;\n" + bulk_load(512).replace("@%p0", "@%p4") + "E:\n" + wait()
+    for seed in range(4):
+        x = np.full(160, 9, np.uint32)
+        clean(simulator.launch(kernel(body), "k", 1, 64, [x], seed=seed))
+        assert x[128] == 0
+
+
+def test_mbarriers_outside_of_shared_memory():
+    for instruction in ("mbarrier.init.b64 [%d0], 1;", "mbarrier.arrive.b64 %d2, [%d0];"):
+        report = simulator.launch(kernel(instruction), "k", 1, 1, [np.zeros(4, np.uint64)])
+        assert {finding.kind for finding in report.findings} == {"out-of-bounds"}
+        assert "expected an address of shared memory, where mbarriers are" in report.findings[0].message

@@ -118,6 +118,16 @@ mul.wide.u32 %d2, %r17, 64; add.s64 %d2, %d0, %d2;
                 assert x[block, y, column].tolist() == expected
 
 
+def test_fourth_elements_of_special_registers():
+    names = ["tid", "ntid", "ctaid", "nctaid"]
+    body = "".join(f"mov.u32 %r1, %{name}.w; st.global.u32 [%d0+{4 * i}], %r1;" for i, name in enumerate(names))
+    x = np.full(4, 9, np.uint32)
+    assert not simulator.launch(kernel(body), "k", 1, 1, [x]).findings
+    assert not x.any()
+    with pytest.raises(simulator.SimulatorError, match=r"'%laneid\.w' is none"):
+        simulator.launch(kernel("mov.u32 %r1, %laneid.w;"), "k", 1, 1, [x])
+
+
 def test_halves_of_special_registers():
     """What once was of 16 bits is still read as such: the low half."""
     read = ["tid.x", "ntid.x", "ctaid.x", "nctaid.x"]

@@ -109,6 +109,15 @@ constexpr std::string_view specialNames[] = {"%tid.x",
                                              "%reserved_smem_offset_0",
                                              "%reserved_smem_offset_1"};
 
+bool isKnown(std::string_view name) {
+  return std::find(std::begin(specialNames), std::end(specialNames), name) != std::end(specialNames);
+}
+
+/// `%tid.w` and its like, which are vectors of four elements: always 0 (PTX ISA 10.1).
+bool isFourth(std::string_view name) {
+  return name.ends_with(".w") && isKnown(std::string(name.substr(0, name.size() - 1)) + "x");
+}
+
 /// A half of the value of an immediate in a type's bits.
 uint64_t immediateBits(const ptx::Operand &operand, ptx::Type type) {
   if (operand.kind == ptx::OperandKind::Float32)
@@ -161,8 +170,7 @@ void Decoder::before(Record record, uint8_t destinations) { before_.emplace_back
 void Decoder::after(Record record, uint8_t destinations) { after_.emplace_back(record, destinations); }
 
 unsigned Decoder::expectSpecial(const ptx::Operand &operand) {
-  const bool known =
-      std::find(std::begin(specialNames), std::end(specialNames), operand.text) != std::end(specialNames);
+  const bool known = isKnown(operand.text) || isFourth(operand.text);
   if (!known && !isEnvironment(operand.text) && !isPerformanceCounter(operand.text))
     fail(operand.at, format("expected a register, but '{}' is none", operand.text));
   return isWide(operand.text) ? 64 : 32;
@@ -170,6 +178,8 @@ unsigned Decoder::expectSpecial(const ptx::Operand &operand) {
 
 Ref Decoder::special(const ptx::Operand &operand, ptx::Type type) {
   expectSpecial(operand);
+  if (isFourth(operand.text))
+    return constant32(0);
   kernel_.usesReserved |= operand.text.starts_with("%reserved");
   kernel_.usesWorkspace |= operand.text == "%envreg1" || operand.text == "%envreg2";
   const bool wide = isWide(operand.text);

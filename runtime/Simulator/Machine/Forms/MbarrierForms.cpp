@@ -297,9 +297,24 @@ bool testPhase(LaneOperation &op) {
   return true;
 }
 
+/// The lanes whose generic address is of shared memory; the others are reported.
+uint32_t lanesInShared(Warp &warp, uint32_t mask, const uint64_t *addresses) {
+  uint32_t inside = 0;
+  eachLane(mask, [&](unsigned lane) {
+    if (addresses[lane] >> windowShift << windowShift == sharedWindow)
+      inside |= 1u << lane;
+    else
+      report(warp, FindingKind::OutOfBounds, lane,
+             format("expected an address of shared memory, where mbarriers are, but got {:#x}", addresses[lane]));
+  });
+  return inside;
+}
+
 void runMbarrier(Warp &warp, const Record &record, uint32_t mask) {
   const auto &form = *static_cast<const MbarrierForm *>(record.aux);
   LaneAddresses addresses(warp, record, record.op[1], record.wideAddress);
+  if (form.space == Space::Generic && !(mask = lanesInShared(warp, mask, addresses.at)))
+    return;
   AccessKind kind = form.what == What::Init ? AccessKind::Write : AccessKind::Atomic;
   Resolved at = form.space == Space::Shared ? resolveShared(warp, record, mask, addresses.at, 8, kind)
                                             : resolveGeneric(warp, record, mask, addresses.at, 8, kind);
