@@ -62,6 +62,11 @@ ONE_SAYS = (
     + GROUP + "AWAIT\nsetp.eq.u32 %p5, %r0, 77;\n@%p5 mbarrier.arrive.shared::cta.b64 _, [%r3];\n" + WAIT + "bra E;\n"
     + "P: " + wait(0, "%r3", "L") + "setp.eq.u32 %p5, %r0, 128;\n"
 )  # fmt: skip
+# All threads load A, as kernels of mixed types do; the product that needs it is over when one of them says so.
+FROM_REGISTERS = (
+    "".join(f"ld.shared.u32 %a{i}, [%r1];\n" for i in range(4)) + FENCED
+    + multiply(a="{%a0, %a1, %a2, %a3}").replace(", 0, 0;", ", 0;") + "\n" + COMMIT
+)  # fmt: skip
 
 PLANTS = [
     # The asynchronous proxy.
@@ -100,6 +105,7 @@ PLANTS = [
     Plant("load into the operand of a wgmma", "async-overwrite", READY + GROUP + "AWAIT\nbar.sync 0;\n" + expect(512)
           + bulk_load(512).strip() + f" {BUG}\n" + wait(1, label="L") + WAIT, ("AWAIT", WAIT)),
     Plant("operand written once one thread of four warps has said so", "async-overwrite", READY + ONE_SAYS + f"@%p5 st.shared.u32 [%r1], 3; {BUG}\nE:", ("AWAIT", WAIT), block=160, also=("shared-race",)),
+    Plant("A loaded from what a thread of another warp gives away", "shared-race", READY + ONE_SAYS.replace(GROUP, FROM_REGISTERS) + f"@%p5 st.shared.u32 [%r1], 3; {BUG}\nE:", ("AWAIT", WAIT), block=160, also=("async-overwrite",)),
     # Leaving while they do.
     Plant("store that nobody awaits", "exit-with-async", OWN + FENCE + "bar.sync 0;\n" + STORE.replace(BUG, "") + "READ", ("READ", READ)),
     Plant("load that nobody awaits", "exit-with-async", INIT + expect(512) + bulk_load(512) + "WAIT", ("WAIT", wait())),

@@ -55,6 +55,17 @@ def test_a_map_that_the_kernel_makes(seed, copied):
     assert (z == x[80:144]).all()
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_a_map_replaced_while_a_load_is_on_its_way(seed):
+    """It was read when the load was issued: CUTLASS's grouped products rest on that."""
+    load = "bar.sync 0;\n" + INIT + expect(256) + tensor_load((5, 0), 256, to="%r1+256") + "REPLACED" + wait()
+    body = ZERO + FIELDS + COPY + ACQUIRE + load + "add.u32 %r1, %r1, 256;\n" + hopper.copy_out(256, 64, "%d3")
+    again = "bar.sync 0;\n" + FIELDS.replace("%d0", "%d3") + COPY
+    x, z, report = run(text_of(body.replace("REPLACED", again)), seed)
+    assert not report.findings, [str(finding) for finding in report.findings]
+    assert (z == x[80:144]).all()
+
+
 @dataclasses.dataclass(frozen=True)
 class Plant:
     name: str

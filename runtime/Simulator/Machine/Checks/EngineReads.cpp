@@ -259,10 +259,9 @@ void endRemoteEngineRead(Block &block, const RemoteAccess &reader, std::span<con
 
 namespace {
 
-/// Whether a warp has heard, from one that awaited them, that products of `other` are over.
-bool knowsEnd(const Warp &warp, const Warp &other) {
-  const Warpgroup &group = other.block->engines->groups[other.index / 4];
-  return happenedBefore(warp, uint32_t(other.block->index), group.reader, group.over);
+/// Whether a warp has heard, from one that awaited it, that a product of `other` is over.
+bool knowsEnd(const Warp &warp, const Warp &other, const PendingProduct &product) {
+  return happenedBefore(warp, uint32_t(other.block->index), product.reader, product.over);
 }
 
 } // namespace
@@ -285,7 +284,7 @@ void checkEngineReads(Warp &warp, unsigned lane, const Block &block, uint32_t of
   for (const Warp &other : block.warps)
     if (other.products)
       for (const PendingProduct &product : other.products->pending)
-        if (!(product.read && knowsEnd(warp, other)) && readsBytes(product, offset, bytes))
+        if (!(product.read && knowsEnd(warp, other, product)) && readsBytes(product, offset, bytes))
           return complainOf("a wgmma", product.pc);
 }
 

@@ -175,13 +175,17 @@ void forgetUnread(Warp &warp, const PendingProduct &product) {
 
 /// Ends a warp's products up to a step of its warpgroup: they are computed, and what they read may be overwritten.
 void finish(Warp &warp, uint64_t last) {
-  const Warpgroup &group = warp.block->engines->groups[warp.index / groupWarps];
+  Warpgroup &group = warp.block->engines->groups[warp.index / groupWarps];
   for (PendingProduct &product : warp.products->pending) {
     if (product.step > last)
       return;
     compute(warp, product);
     if (std::exchange(product.read, true) || !tracksShared(warp))
       continue;
+    product.reader = group.reader;
+    product.over = group.over;
+    if (product.clock)
+      group.loaded[warp.index % groupWarps] = product.clock;
     eachOperand(product, [&](std::span<const uint32_t> pieces) {
       endEngineRead(warp, pieces, group.reader, group.over, product.pc);
       return false;
@@ -210,6 +214,10 @@ bool finishTogether(Warp &warp, const PendingProduct &newest) {
       finish(block.warps[first + i], newest.step);
   if (tracks)
     block.shadow.know(warp.index, group.reader, group.over);
+  // What the others' A was loaded from has been read: CUTLASS's kernels of mixed types rest on that.
+  for (uint32_t i = 0; i < groupWarps && tracks; ++i)
+    if (first + i != warp.index)
+      block.shadow.know(warp.index, first + i, group.loaded[i]);
   return true;
 }
 
@@ -249,6 +257,10 @@ void issueProduct(Warp &warp, const Record &record, uint64_t a, uint64_t b, bool
       product, [&](std::span<const uint32_t> pieces) { return beginEngineRead(warp, firstLane(warp.mask), pieces); });
   forgetUnread(warp, product);
   product.step = warp.block->engines->groups[warp.index / groupWarps].done[warp.index % groupWarps] - 1;
+  if (form.aInRegisters && tracksShared(warp)) {
+    product.clock = warp.block->shadow.now(warp.index);
+    warp.block->shadow.advance(warp.index); // what the warp does now is no part of it
+  }
   const unsigned dCount = form.dCount;
   if (unwritten) {
     const uint32_t origin = originAt(warp, warp.block->shared.data() + product.b->begins[0], 16, 0xffff);

@@ -45,9 +45,13 @@ std::optional<TensorMap> readMap(Warp &warp, const Record &record, unsigned lane
     return std::nullopt;
   }
   std::array<std::byte, 128> bytes;
+  // Read when the copy is issued, not while it is on its way: no wait tells a thread that a load has read its map, and
+  // CUTLASS's grouped products replace maps of which loads are still on their way.
+  Record atOnce = record;
+  atOnce.order = 0;
   for (unsigned i = 0; i < 128; i += 16) {
     std::fill_n(addresses, laneCount, address + i);
-    const Resolved at = resolveGeneric(warp, record, 1u << lane, addresses, 16, AccessKind::Read);
+    const Resolved at = resolveGeneric(warp, atOnce, 1u << lane, addresses, 16, AccessKind::Read);
     if (!at.mask)
       return std::nullopt;
     std::memcpy(bytes.data() + i, at.at[lane], 16);
