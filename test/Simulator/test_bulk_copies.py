@@ -191,7 +191,9 @@ def test_maps_in_structs(align):
 def test_the_elected_lane_is_the_lowest():
     """Thread 0 says how many bytes come, and the elected one sends for them: for all seeds they are the same."""
     body = INIT + "elect.sync _|%p4, 0xffffffff; setp.ge.u32 %p5, %r0, 32; @%p5 bra E;\n"
-    body += expect(512) + "@%p4 st.global.u32 [%d0+512], %r0;\n" + bulk_load(512).replace("@%p0", "@%p4") + "E:\n" + wait()
+    body += (
+        expect(512) + "@%p4 st.global.u32 [%d0+512], %r0;\n" + bulk_load(512).replace("@%p0", "@%p4") + "E:\n" + wait()
+    )
     for seed in range(4):
         x = np.full(160, 9, np.uint32)
         clean(simulator.launch(kernel(body), "k", 1, 64, [x], seed=seed))

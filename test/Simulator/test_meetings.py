@@ -156,6 +156,7 @@ def test_a_barrier_of_the_block_after_lanes_have_ended(seed):
 
 def test_live_lanes_are_waited_for():
     """The twin: the other half does not end but waits for what never comes."""
-    body = "setp.lt.u32 %p1, %r0, 16; @%p1 bra A; redux.sync.min.s32 %r3, %r0, -1; ret; A: redux.sync.add.s32 %r3, %r0, -1;"
+    body = "setp.lt.u32 %p1, %r0, 16; @%p1 bra A; redux.sync.min.s32 %r3, %r0, -1; ret;"
+    body += "A: redux.sync.add.s32 %r3, %r0, -1;"
     report = simulator.launch(kernel(body), "k", 1, 32, [np.zeros(32, np.uint32)], limit=10**6)
     assert {finding.kind for finding in report.findings} == {"divergent-aligned"}

@@ -348,7 +348,8 @@ void startBlock(Block &block, Worker &worker) {
   const Checks &checks = grid.options.checks;
   if (checks.races || checks.async || checks.uninitialised)
     block.shadow.reset(grid.sharedBytes, grid.kernel->sharedGranule,
-                       grid.warpsPerBlock + (grid.kernel->usesEngines ? (grid.warpsPerBlock + 3) / 4 + engineClocks : 0));
+                       grid.warpsPerBlock +
+                           (grid.kernel->usesEngines ? (grid.warpsPerBlock + 3) / 4 + engineClocks : 0));
   block.warps.resize(grid.warpsPerBlock);
   block.engines = grid.kernel->usesEngines ? makeEngines(block, grid.options.seed) : nullptr;
   if (block.engines) {

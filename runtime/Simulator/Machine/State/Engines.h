@@ -76,7 +76,8 @@ struct Warpgroup {
   uint64_t first = 0;          ///< the number of steps[0]
   std::array<uint64_t, 4> done{};
   uint32_t reader = 0, over = 0; ///< whose clock says when the last one that is over had read, and that clock
-  std::array<uint32_t, 4> loaded{}; ///< per warp, its clock when it issued the last one of that kind with A in registers
+  std::array<uint32_t, 4>
+      loaded{}; ///< per warp, its clock when it issued the last one of that kind with A in registers
 };
 
 /// A write that engines may read for a lane of a warp.

@@ -79,10 +79,10 @@ struct PendingProduct {
   uint32_t group = 0;                        ///< how many groups the warp had committed before
   std::shared_ptr<const OperandPieces> a, b; ///< of the warp's rows, none where they are in registers; of all columns
   std::shared_ptr<const semantics::SparseRows> rows; ///< of a sparse A: its metadata when it was issued
-  uint64_t step = 0; ///< its number among the wgmma of the warpgroup
-  bool read = false; ///< what it reads of shared memory is over:
-  uint32_t reader = 0, over = 0; ///< as of which clock
-  uint32_t clock = 0;            ///< of the warp when it was issued, where A is in registers
+  uint64_t step = 0;                                 ///< its number among the wgmma of the warpgroup
+  bool read = false;                                 ///< what it reads of shared memory is over:
+  uint32_t reader = 0, over = 0;                     ///< as of which clock
+  uint32_t clock = 0;                                ///< of the warp when it was issued, where A is in registers
   bool adds = true;                                  ///< scale-d
   bool computed = false;                             ///< early
 };
