@@ -329,5 +329,5 @@ def test_packed_sequences_without_formulas(rng, kind):
 def test_tables_of_all_tokens_are_refused_beside_starts():
     ids, starts = torch.zeros(8, dtype=torch.int32), torch.tensor([0, 3, 8], dtype=torch.int32)
     q = torch.randn(1, 1, 8, D)
-    with pytest.raises(weft.Error, match=r"no document and no section with sequence starts(.|\n)*leave out the starts"):
+    with pytest.raises(weft.Error, match=r"cu_seqlens or weft.document, but got both(.|\n)*leave out cu_seqlens"):
         weft.softmax(q, q, weft.document(ids, ids), cu_seqlens=starts) @ q
