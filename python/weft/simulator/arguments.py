@@ -65,7 +65,8 @@ def _struct(members: tuple[Any, ...], name: str, size: int, align: int) -> Struc
     them, 128; the end at a multiple of the parameter's alignment, which tells the two apart."""
     import numpy as np
 
-    data, pointers = bytearray(), []
+    data = bytearray()
+    pointers: list[tuple[int, Any]] = []
     for number, member in enumerate(members):
         if isinstance(member, np.ndarray) and member.ndim:
             value = bytes(8)

@@ -32,7 +32,7 @@ struct Attend {
   mlir::Operation *op;
   mlir::Value query;
   mlir::ValueRange keys, values, counts, cuSeqlens, patternOperands;
-  mlir::ArrayAttr patterns;             ///< which pairs of a domain attend
+  mlir::ArrayAttr patterns; ///< which pairs of a domain attend
   double scale;
   attn::Precision attnPrecision;
   mlir::Region *scoreMod; ///< null where there is none
