@@ -264,8 +264,8 @@ def without(ptx, text):
 @pytest.mark.parametrize("text", ["bulk.commit_group", "bulk.wait_group", "fence.proxy.async", "bar.sync"])
 @pytest.mark.parametrize("kernel", [by_pointers, persistent])
 def test_what_is_dropped_is_found(kernel, text):
-    """Each fence, group, wait and barrier has to be there: without it there is a finding. Of two warpgroups, since one's
-    wgmma are over for all its warps when they are for one."""
+    """Each fence, group, wait and barrier has to be there: without it there is a finding. Of two warpgroups, as
+    one's wgmma are over for all its warps when they are for one."""
     constants = {"TURNED": False} if kernel is by_pointers else {}
     made = compiled_matmul(kernel, warps=8, stages=2, **constants)
     rng = seeded()
