@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 import weft
+from weft.patterns import Pattern
 from weft.testing import drawn, judge
 from weft.testing.plans import counted, instructions
 
@@ -157,6 +158,12 @@ def test_what_it_costs():
         return sum(sum(instructions(each).values()) for each in passes.values())
 
     assert cost(0.1) <= 2.6 * cost(0.0)
+
+
+def test_a_pattern_with_dropout_says_so():
+    pattern = Pattern("kept", (), (weft.causal(), weft.window(3, 3)))
+    assert repr(pattern) == "weft.causal() with weights of weft.window(3, 3)"
+    assert (pattern.matrix(4, 4) == weft.causal().matrix(4, 4)).all()
 
 
 def test_refusals():

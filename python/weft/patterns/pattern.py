@@ -125,6 +125,8 @@ class Pattern:
             return f"{self.parts[0]!r}.{self.spelling}({values})"
         if self.spelling == "per_head":
             return f"weft.per_head([{', '.join(map(repr, self.parts))}])"
+        if self.spelling == "kept":  # of dropout
+            return f"{self.parts[0]!r} with weights of {self.parts[1]!r}"
         return f"weft.{self.spelling}({values})"
 
 
