@@ -389,7 +389,7 @@ Operand Parser::primary() {
     result.kind = OperandKind::Special;
     if (peek().kind == TokenKind::DotWord) {
       const Token &component = next();
-      result.text = std::string_view(first.text.data(), size_t(component.text.end() - first.text.begin()));
+      result.text = std::string_view(first.text.begin(), component.text.end());
     }
     return result;
   }

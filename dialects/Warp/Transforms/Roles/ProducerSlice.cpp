@@ -176,16 +176,15 @@ void ProducerSlice::emitIf(Operation *op, OpBuilder &b, IRMapping &mapping) cons
 
 void ProducerSlice::emitBlock(Block &block, OpBuilder &b, IRMapping &mapping) const {
   for (Operation &op : block.without_terminator()) {
-    if (auto produce = dyn_cast<ProduceOp>(op); produce && roots.contains(&op)) {
+    const bool isRoot = roots.contains(&op);
+    if (auto produce = dyn_cast<ProduceOp>(op); produce && isRoot) {
       for (Operation &inner : produce.getBody().front())
         b.clone(inner, mapping);
-    } else if (roots.contains(&op)) {
-      b.clone(op, mapping);
-    } else if (!ops.contains(&op)) {
+    } else if (!isRoot && !ops.contains(&op)) {
       continue;
-    } else if (isa<scf::ForOp>(op)) {
+    } else if (!isRoot && isa<scf::ForOp>(op)) {
       emitFor(&op, b, mapping);
-    } else if (isa<scf::IfOp>(op)) {
+    } else if (!isRoot && isa<scf::IfOp>(op)) {
       emitIf(&op, b, mapping);
     } else {
       b.clone(op, mapping);
