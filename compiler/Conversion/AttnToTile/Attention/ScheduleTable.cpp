@@ -327,7 +327,7 @@ int64_t sharedBytes(Form form, const Sizes &sizes, const Attend &attend, const T
 /// The next smaller schedule: fewer stages than make copies overlap at all cost least; then fewer rows of a warp, which
 /// registers hold with ease; then fewer warps, columns and rows. Nothing where there is none.
 std::optional<Sizes> smaller(Sizes sizes) {
-  if (sizes.stages > 2) {
+  if (sizes.stages > 2) { // NOLINT(bugprone-branch-clone): what costs least comes first, and the same last
     --sizes.stages;
   } else if (sizes.rows > 16 && sizes.rows >= 16 * sizes.warps) {
     sizes.rows /= 2;

@@ -39,7 +39,7 @@ bool isNeverNegative(const IndexForm &form) {
 
 /// x < y of unsigned numbers, as conditions on signed ones: 0 <= x < y where y is none of those that are negative as
 /// signed ones. Of y = max(z, 0) those are the same as for z.
-std::optional<Bounds> boundsOfUnsigned(IndexForm x, IndexForm y, IndexForms &forms) {
+std::optional<Bounds> boundsOfUnsigned(const IndexForm &x, IndexForm y, IndexForms &forms) {
   if (!isUniform(y) || !isNeverNegative(y))
     return std::nullopt;
   if (y.offset.terms.size() == 1 && y.offset.terms.front().second == 1 && y.offset.terms.front().first.size() == 1)

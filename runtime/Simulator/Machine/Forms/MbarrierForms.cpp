@@ -313,7 +313,9 @@ uint32_t lanesInShared(Warp &warp, uint32_t mask, const uint64_t *addresses) {
 void runMbarrier(Warp &warp, const Record &record, uint32_t mask) {
   const auto &form = *static_cast<const MbarrierForm *>(record.aux);
   LaneAddresses addresses(warp, record, record.op[1], record.wideAddress);
-  if (form.space == Space::Generic && !(mask = lanesInShared(warp, mask, addresses.at)))
+  if (form.space == Space::Generic)
+    mask = lanesInShared(warp, mask, addresses.at);
+  if (!mask)
     return;
   AccessKind kind = form.what == What::Init ? AccessKind::Write : AccessKind::Atomic;
   Resolved at = form.space == Space::Shared ? resolveShared(warp, record, mask, addresses.at, 8, kind)
