@@ -62,7 +62,7 @@ llvm::json::Object describeNamed(WholeTensorType type, StringAttr name, const Tw
 }
 
 /// A number as JSON holds it; infinities and NaN, which JSON has not, by name.
-llvm::json::Value realValue(APFloat value) {
+llvm::json::Value realValue(const APFloat &value) {
   if (value.isFinite())
     return value.convertToDouble();
   return value.isNaN() ? "nan" : value.isNegative() ? "-inf" : "inf";

@@ -19,7 +19,6 @@ namespace weft {
 
 using namespace mlir;
 using namespace weft;
-using attn::WholeTensorType;
 
 namespace {
 

@@ -117,7 +117,7 @@ LogicalResult MapAdjointWriter::run() {
     return failure();
 
   SmallVector<Output> outputs;
-  auto output = [&](Value tensor, ElementAxes axes, Value leaf) {
+  auto output = [&](Value tensor, const ElementAxes &axes, Value leaf) {
     Value scalar = found->lookup(leaf);
     if (!scalar)
       return;

@@ -167,7 +167,7 @@ SmallVector<Value> ExpansionKernel::signals(Value value) {
 ExpansionTiles ExpansionKernel::rowsOf(Value value) {
   if (!isInside(value))
     return loadSource(value, /*asRows=*/true);
-  const Tiles tiles = compute(value);
+  Tiles tiles = compute(value);
   if (tiles.asRows)
     return tiles;
   Tiles rows{true, {}};
