@@ -8,8 +8,8 @@ class Function;
 
 namespace weft {
 
-/// Rewrites a + (x + c) as (a + x) + c for constants c, where x's sum with others is there as well: the indices of a
-/// thread's elements are one sum then, and each a constant more, which is left out where its bits do not matter.
+/// Rewrites a + (x + c) as (a + x) + c for constants c: the indices of a thread's elements are one sum then, and each a
+/// constant more, which is left out where its bits do not matter.
 void addConstantsLast(llvm::Function &function);
 
 } // namespace weft

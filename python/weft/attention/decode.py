@@ -151,12 +151,10 @@ def over_cache(
         count = None
     else:
         _rows_of(q, k_cache)
-    if (
-        block_table is None
-        and seqused_k is not None
-        and (not isinstance(seqused_k, Tensor) or seqused_k.ndim != 1 or seqused_k.dtype.name != "int32")
-    ):
-        raise places.error(f"expected 'seqused_k' [B] of int32, but got {described(seqused_k)}")
+        if seqused_k is not None and (
+            not isinstance(seqused_k, Tensor) or seqused_k.ndim != 1 or seqused_k.dtype.name != "int32"
+        ):
+            raise places.error(f"expected 'seqused_k' [B] of int32, but got {described(seqused_k)}")
     heads = k_cache.sizes[1 if block_table is None else 2]
     of_rows = [
         scale_of(name, each, k_cache, heads, block_table is not None)

@@ -34,7 +34,7 @@ def philox(low: Any, high: Any, key: Any, rounds: int = ROUNDS) -> tuple[Scalar,
 def at_pair(n: Any, m: Any, key: Any) -> Scalar:
     """A word of a pair of indices, whose upper 16 bits are random.
 
-    The four pairs of n and n + 8 with m and m + 8, of indices whose bit 8 is 0, have the halves of one philox: a matrix
+    The four pairs of n and n + 8 with m and m + 8, where n & 8 and m & 8 are 0, have the halves of one philox: a matrix
     instruction's fragment of scores has all four in one thread, whichever index its rows are.
     """
     n, m = scalar(n), scalar(m)

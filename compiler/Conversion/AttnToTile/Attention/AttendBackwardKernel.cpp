@@ -169,11 +169,9 @@ attn::Place<EmitArithmetic> BackwardKernel::placeOf(unsigned domain, const RowTi
           standing.keyLengths[domain]};
 }
 
-Value BackwardKernel::ifKept(unsigned domain, const RowTile &queries, const RowTile &keys, Value kept, Value others) {
+Value BackwardKernel::keptPairs(unsigned domain, const RowTile &queries, const RowTile &keys) {
   Attribute weights = attend.kept[domain];
-  if (!weights)
-    return kept;
-  return b.select(attn::contains(arithmetic, weights, placeOf(domain, queries, keys)), kept, others);
+  return weights ? attn::contains(arithmetic, weights, placeOf(domain, queries, keys)) : Value();
 }
 
 Value BackwardKernel::belongs(unsigned domain, const RowTile &queries, const RowTile &keys, const Fullness &full) {
@@ -266,21 +264,24 @@ Pairs BackwardKernel::pairs(unsigned domain, const QuerySide &queries, const Key
   made.weights = b.exp2(b.add(score, minusShift));
   if (exists)
     made.weights = b.selectColumns(exists, made.weights, b.f32(0));
-  auto ifWeightKept = [&](Value kept, Value others) { return ifKept(domain, queries.rows, keys.rows, kept, others); };
+  // dP - delta: the sum of the product begins at -delta.
+  Value minusDelta, dWeights;
   if (!weightsOnly) {
-    // dP - delta: the sum of the product begins at -delta.
-    Value dWeights = b.broadcast(downOrAcross(queries.minusDelta, true), shape);
-    made.dScores = b.mul(made.weights, ifWeightKept(weightGradients(domain, queries, keys, dWeights), dWeights));
+    minusDelta = b.broadcast(downOrAcross(queries.minusDelta, true), shape);
+    dWeights = weightGradients(domain, queries, keys, minusDelta);
   }
-  made.weights = ifWeightKept(made.weights, b.f32(0));
+  Value kept = keptPairs(domain, queries.rows, keys.rows);
+  if (!weightsOnly)
+    made.dScores = b.mul(made.weights, b.selectWhere(kept, dWeights, minusDelta));
+  made.weights = b.selectWhere(kept, made.weights, b.f32(0));
   if (weightsOnly || !attend.scoreMod)
     return made;
   auto add = [&](int64_t target, Value value, ValueRange indices) { accumulate({target, value, indices, there}); };
   arguments.push_back(made.dScores);
   made.dScores = evaluateRegion(op.getScoreModGrad(), arguments, {frame, element, nullptr, add})[0];
   made.dScores = b.broadcast(made.dScores, shape);
-  if (exists) // The derivative of a pair outside the pattern may be infinite or NaN.
-    made.dScores = b.select(exists, made.dScores, b.f32(0));
+  // The derivative of a pair outside the pattern may be infinite or NaN.
+  made.dScores = b.selectWhere(exists, made.dScores, b.f32(0));
   return made;
 }
 

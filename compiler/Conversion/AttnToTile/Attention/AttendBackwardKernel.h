@@ -114,9 +114,8 @@ public:
 protected:
   /// Which pairs of a block belong: the pattern's, of columns that exist; null where all do.
   mlir::Value belongs(unsigned domain, const RowTile &queries, const RowTile &keys, const Fullness &full);
-  /// Values of a block, and others where a pair's weight is not kept.
-  mlir::Value ifKept(unsigned domain, const RowTile &queries, const RowTile &keys, mlir::Value kept,
-                     mlir::Value others);
+  /// Which weights of a block multiply values; null where all do.
+  mlir::Value keptPairs(unsigned domain, const RowTile &queries, const RowTile &keys);
   /// A number of each query, or of each key, along its side of a block.
   mlir::Value downOrAcross(mlir::Value vector, bool ofQueries) {
     return ofQueries == queriesDown ? b.column(vector) : b.row(vector);

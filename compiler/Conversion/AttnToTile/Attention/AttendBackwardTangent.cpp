@@ -113,27 +113,28 @@ ChangingPairs TangentKernel::changingPairs(unsigned domain, const QuerySide &que
   }
   ChangingPairs made;
   made.weights = b.exp2(b.add(b.mul(modified, b.f32(log2OfE)), downOrAcross(queries.minusShift, true)));
-  auto kept = [&](Value value) { return exists ? b.select(exists, value, b.f32(0)) : value; };
-  made.weights = kept(made.weights);
+  auto ifExists = [&](Value value) { return b.selectWhere(exists, value, b.f32(0)); };
+  made.weights = ifExists(made.weights);
   Value moved = b.sub(modifiedChange, wide(ofQueries.lse));
-  auto ifWeightKept = [&](Value value, Value others) { return ifKept(domain, queries.rows, keys.rows, value, others); };
   Value minusDelta = wide(queries.minusDelta), minusOfDelta = wide(b.mul(ofQueries.delta, b.f32(-1)));
-  Value a = ifWeightKept(product(queries.g, keys.v, minusDelta), minusDelta);
+  Value a = product(queries.g, keys.v, minusDelta);
   Value ofA = product(queries.g, ofKeys.v, product(ofQueries.g, keys.v, minusOfDelta));
-  ofA = ifWeightKept(ofA, minusOfDelta);
-  made.weightsTangent = kept(b.mul(made.weights, moved));
+  Value kept = keptPairs(domain, queries.rows, keys.rows);
+  a = b.selectWhere(kept, a, minusDelta);
+  ofA = b.selectWhere(kept, ofA, minusOfDelta);
+  made.weightsTangent = ifExists(b.mul(made.weights, moved));
   made.dScores = b.mul(made.weights, a);
   made.dScoresTangent = b.mul(made.weights, b.add(b.mul(moved, a), ofA));
-  made.weights = ifWeightKept(made.weights, b.f32(0));
-  made.weightsTangent = ifWeightKept(made.weightsTangent, b.f32(0));
+  made.weights = b.selectWhere(kept, made.weights, b.f32(0));
+  made.weightsTangent = b.selectWhere(kept, made.weightsTangent, b.f32(0));
   if (attend.scoreMod) {
     Value g = made.dScores, ofG = made.dScoresTangent;
     made.dScores = evaluate(op.getScoreModGrad(), with(g), shape, there);
     made.dScoresTangent = evaluate(tangent.getScoreModGradTangent(), with({g, change, ofG}), shape, there);
   }
   // The derivatives of a pair outside the pattern may be infinite or NaN.
-  made.dScores = kept(made.dScores);
-  made.dScoresTangent = kept(made.dScoresTangent);
+  made.dScores = ifExists(made.dScores);
+  made.dScoresTangent = ifExists(made.dScoresTangent);
   return made;
 }
 

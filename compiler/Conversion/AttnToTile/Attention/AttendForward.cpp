@@ -183,12 +183,10 @@ attn::Place<EmitArithmetic> ForwardKernel::placeOf(unsigned domain, const RowTil
           b.row(keys.token), standing.queryLength,    standing.keyLengths[domain]};
 }
 
-/// A block of what weights multiply values by: 0 for those that are not kept.
-Value ForwardKernel::kept(unsigned domain, const RowTile &keys, Value factors) {
+/// Which weights of a block multiply values; null where all do.
+Value ForwardKernel::keptPairs(unsigned domain, const RowTile &keys) {
   Attribute weights = attend.kept[domain];
-  if (!weights)
-    return factors;
-  return b.select(attn::contains(arithmetic, weights, placeOf(domain, keys)), factors, b.f32(0));
+  return weights ? attn::contains(arithmetic, weights, placeOf(domain, keys)) : Value();
 }
 
 /// [rows, columns], exponents of 2 but for exponentScale(); -inf where a pair does not belong.
@@ -256,10 +254,11 @@ State ForwardKernel::step(unsigned domain, const RowTile &keys, Fullness full, c
   Value weights = b.exp2(b.sub(scaled(score), b.column(scaled(shift))));
   Value decay = b.exp2(scaled(b.sub(state.maximum, shift)));
   next.total = b.add(b.mul(state.total, decay), b.reduceSum(weights, 1));
-  Value factors = b.cast(kept(domain, keys, weights), attend.valueType(domain).getElementType());
+  Value kept = keptPairs(domain, keys);
+  Value factors = b.cast(b.selectWhere(kept, weights, b.f32(0)), attend.valueType(domain).getElementType());
   TangentStep tangent;
   if (op.tangents)
-    tangent = moveMean(domain, keys, weights, decay, change, state, next);
+    tangent = moveMean(domain, kept, weights, decay, change, state, next);
   // A key past the end has weight 0, but 0 times infinity or NaN is NaN: its value must be 0 as well.
   for (auto [i, chunk, sum] : llvm::enumerate(valueChunks, state.sums)) {
     // A single channel is broadcast over the product's columns, unless the other columns are zeroed.

@@ -98,7 +98,7 @@ private:
   };
   Scores scores(unsigned domain, const RowTile &keys, Fullness full);
   attn::Place<EmitArithmetic> placeOf(unsigned domain, const RowTile &keys);
-  mlir::Value kept(unsigned domain, const RowTile &keys, mlir::Value factors);
+  mlir::Value keptPairs(unsigned domain, const RowTile &keys);
   /// What takes scores to base-2 exponents.
   double exponentScale() const { return scaledLate ? attend.scale * log2OfE : 1; }
   mlir::Value scaled(mlir::Value scores) { return scaledLate ? b.mul(scores, b.f32(exponentScale())) : scores; }
@@ -112,7 +112,7 @@ private:
   void beginTangent(State &state);
   mlir::Value addProductTangent(unsigned domain, const RowTile &keys, unsigned chunk, mlir::Value key, mlir::Value sum);
   mlir::Value changeOfScores(mlir::Value product, mlir::Value change, const RowTile &keys, mlir::Value belongs);
-  TangentStep moveMean(unsigned domain, const RowTile &keys, mlir::Value weights, mlir::Value decay, mlir::Value change,
+  TangentStep moveMean(unsigned domain, mlir::Value kept, mlir::Value weights, mlir::Value decay, mlir::Value change,
                        const State &state, State &next);
   mlir::Value sumTangent(unsigned domain, const RowTile &keys, unsigned chunk, const TangentStep &step, mlir::Value v,
                          mlir::Value weights, mlir::Value decay, const State &state);

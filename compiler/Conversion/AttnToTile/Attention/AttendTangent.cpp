@@ -63,11 +63,11 @@ Value ForwardKernel::changeOfScores(Value product, Value change, const RowTile &
   change = modified(*op.tangents->scoreMod, b.mul(product, b.f32(attend.scale)), keys, belongs, before);
   change = b.broadcast(change, shape);
   // The derivative of a pair outside the pattern may be infinite or NaN.
-  return belongs ? b.select(belongs, change, b.f32(0)) : change;
+  return b.selectWhere(belongs, change, b.f32(0));
 }
 
-/// Gives `next` its mean.
-TangentStep ForwardKernel::moveMean(unsigned domain, const RowTile &keys, Value weights, Value decay, Value change,
+/// Gives `next` its mean. `kept` as keptPairs has it.
+TangentStep ForwardKernel::moveMean(unsigned domain, Value kept, Value weights, Value decay, Value change,
                                     const State &state, State &next) {
   next.mean = state.mean;
   if (!change && !op.tangents->sink)
@@ -79,8 +79,8 @@ TangentStep ForwardKernel::moveMean(unsigned domain, const RowTile &keys, Value 
   next.mean = b.select(seen, b.div(sum, b.select(seen, next.total, b.f32(1))), b.f32(0));
   Value mean = b.column(next.mean);
   Value centred = change ? b.sub(change, mean) : b.mul(mean, b.f32(-1));
-  Value factors = b.cast(kept(domain, keys, b.mul(weights, centred)), attend.valueType(domain).getElementType());
-  return {factors, b.mul(decay, b.sub(state.mean, next.mean))};
+  Value factors = b.selectWhere(kept, b.mul(weights, centred), b.f32(0));
+  return {b.cast(factors, attend.valueType(domain).getElementType()), b.mul(decay, b.sub(state.mean, next.mean))};
 }
 
 /// The tangent's sums over a chunk of value channels, of which `v` is the values' tile and `weights` are as they are

@@ -22,18 +22,17 @@ static bool readsOwnPlaces(Region &mask, bool eachBatch, bool eachHead) {
 }
 
 bool keepsPairBits(const Attend &attend, unsigned domain) {
-  const Attribute pattern = attend.patterns[domain];
   // A table of one packed sequence may be of each of them, and bits are of all tokens.
-  if (attend.form.windows || attend.form.isPacked || attn::withoutScattered(pattern) != pattern ||
-      attn::hasSegments(pattern))
+  if (attend.form.windows || attend.form.isPacked)
     return false;
-  Dependence depends = dependenceOf(pattern, attend);
-  depends.batch |= !attend.counts.empty();
-  depends.head |= !attend.counts.empty();
-  return anyPart(pattern, [&](Attribute part) {
-    auto mask = dyn_cast<attn::MaskAttr>(part);
-    return mask && readsOwnPlaces(*attend.masks[mask.getRegion()], depends.batch, depends.head);
-  });
+  const Attribute pattern = attend.patterns[domain];
+  const Dependence depends = dependenceOf(pattern, attend);
+  const bool isCounted = !attend.counts.empty();
+  auto readsPlaces = [&](Region &mask) {
+    return readsOwnPlaces(mask, depends.batch || isCounted, depends.head || isCounted);
+  };
+  return anyMask(pattern, attend, readsPlaces) && attn::withoutScattered(pattern) == pattern &&
+         !attn::hasSegments(pattern);
 }
 
 int64_t pairBitsWidth(int64_t columns) { return columns % 32 ? 16 : 32; }

@@ -85,6 +85,13 @@ bool anyPart(Attribute pattern, llvm::function_ref<bool(Attribute)> isSo) {
       .wasInterrupted();
 }
 
+bool anyMask(Attribute pattern, const Attend &attend, llvm::function_ref<bool(Region &)> isSo) {
+  return anyPart(pattern, [&](Attribute part) {
+    auto mask = dyn_cast<attn::MaskAttr>(part);
+    return mask && isSo(*attend.masks[mask.getRegion()]);
+  });
+}
+
 bool tellsHeadsApart(Attribute pattern, const Attend &attend, int64_t packed) {
   StringRef heads = attend.queryType().dim(1);
   if (attn::headCount(pattern) > 1)
@@ -124,13 +131,10 @@ static bool readsPairs(Region &region, unsigned query) {
 
 bool masksReadPairs(const Attend &attend) {
   auto readsAny = [&](Attribute pattern) {
-    return anyPart(pattern, [&](Attribute part) {
-      auto mask = dyn_cast<attn::MaskAttr>(part);
-      return mask && readsPairs(*attend.masks[mask.getRegion()], 2);
-    });
+    return anyMask(pattern, attend, [](Region &mask) { return readsPairs(mask, 2); });
   };
   return llvm::any_of(llvm::seq<unsigned>(attend.keys.size()), [&](unsigned domain) {
-    return (!keepsPairBits(attend, domain) && readsAny(attend.patterns[domain])) ||
+    return (readsAny(attend.patterns[domain]) && !keepsPairBits(attend, domain)) ||
            (attend.kept[domain] && readsAny(attend.kept[domain]));
   });
 }

@@ -16,6 +16,9 @@ struct Dependence {
 /// Whether something is so of a pattern, or of a part of it.
 bool anyPart(mlir::Attribute pattern, llvm::function_ref<bool(mlir::Attribute)> isSo);
 
+/// Whether something is so of a mask in a pattern.
+bool anyMask(mlir::Attribute pattern, const Attend &attend, llvm::function_ref<bool(mlir::Region &)> isSo);
+
 Dependence dependenceOf(mlir::Attribute pattern, const Attend &attend);
 
 /// Whether heads that share keys, `packed` neighbours each, are not to be in one tile: their pattern asks for the head
