@@ -64,8 +64,6 @@ public:
   Value select(Value condition, Value yes, Value no);
   /// `yes` where a condition holds, which null does everywhere.
   Value selectWhere(Value condition, Value yes, Value no) { return condition ? select(condition, yes, no) : yes; }
-  /// `yes` where a condition holds, which null does everywhere.
-  Value selectWhere(Value condition, Value yes, Value no) { return condition ? select(condition, yes, no) : yes; }
   /// `select` in a loop over the columns of rows: a row of which no column `exists` leaves all that the loop carries of
   /// it as it was.
   Value selectColumns(Value exists, Value yes, Value no);
