@@ -589,8 +589,13 @@ FailureOr<LayoutPlan> assignLayouts(func::FuncOp function, const AxisAnalysis &a
   auto replan = [&](const Preferred &given) { return Planner(function, rules, axes, target, warps).run(given); };
   if (!better.empty())
     plan = replan(better);
-  // Kernels that the compiler writes have schedules that were chosen for the layouts that their loads take.
-  if (!function->hasAttr(tile::ordersAccessesAttrName)) {
+  auto mayMove = [&](Operation *load, const LayoutPlan &plan) {
+    return mayTakeAny(cast<tile::LoadOp>(load), plan, target);
+  };
+  // Kernels that the compiler writes have schedules that were chosen for the layouts that their vectors take.
+  if (function->hasAttr(tile::ordersAccessesAttrName)) {
+    plan = searchTiles(function, std::move(plan), std::move(better), axes, target, replan, mayMove);
+  } else {
     auto isVector = [](Operation *load) { return tensorOf(load->getResult(0)).getRank() == 1; };
     // Vectors come to lie as what they meet does in this plan.
     auto withVectors = [&](Preferred given) {
@@ -605,9 +610,7 @@ FailureOr<LayoutPlan> assignLayouts(func::FuncOp function, const AxisAnalysis &a
     for (auto [load, layout] : better)
       if (!isVector(load))
         given[load] = layout;
-    plan = searchLayouts(
-        function, std::move(plan), std::move(given), axes, target, withVectors,
-        [&](Operation *load, const LayoutPlan &plan) { return mayTakeAny(cast<tile::LoadOp>(load), plan, target); });
+    plan = searchLayouts(function, std::move(plan), std::move(given), axes, target, withVectors, mayMove);
   }
   explainLayouts(function, plan, axes, target, warps, replan);
   return plan;

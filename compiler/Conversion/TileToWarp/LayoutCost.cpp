@@ -86,7 +86,7 @@ Traffic trafficOf(Operation *op, const LinearLayout &layout, const AxisAnalysis 
   return {instructions, sectorsTouched(layout, accessed, target), filled};
 }
 
-/// A reduction or scan along an axis: its registers, then shuffles, then the warps' parts through shared memory, which
+/// A reduction along an axis: its registers, then shuffles, then the warps' parts through shared memory, which
 /// every warp reads, or which are brought together in turn.
 int64_t reductionCost(const LinearLayout &layout, unsigned axis) {
   auto along = [&](InDim dim) {
@@ -101,6 +101,26 @@ int64_t reductionCost(const LinearLayout &layout, unsigned axis) {
          (reduction.inTurn ? 3 : 1) * barrier;
 }
 
+/// A scan along an axis: neighbours in registers, one after another; of each such run one total, which steps between
+/// registers, lanes and warps join, and whose share is put before each element.
+int64_t scanCost(const LinearLayout &layout, unsigned axis) {
+  auto along = [&](InDim dim) {
+    return llvm::count_if(layout.bases(dim), [&](uint32_t basis) { return layout.delinearize(basis)[axis] != 0; });
+  };
+  int64_t run = 1, held = registersOf(layout), beside = 1;
+  for (int64_t size : layout.shape().drop_front(axis + 1))
+    beside *= size;
+  while (llvm::is_contained(layout.bases(InDim::Register), uint32_t(run * beside)) && run < layout.shape()[axis])
+    run *= 2;
+  const int64_t totals = llvm::divideCeil(held, run), lanes = along(InDim::Lane), warps = along(InDim::Warp);
+  int64_t cost = held * instruction;
+  if (run < layout.shape()[axis])
+    cost += (2 * held + totals * (1 + 3 * lanes)) * instruction;
+  if (warps)
+    cost += totals * (1 + (int64_t(1) << warps)) * access + barrier;
+  return cost;
+}
+
 int64_t costOf(Operation *op, const LayoutPlan &plan, const AxisAnalysis &axes, const TargetInfo &target) {
   OpKind kind = kindOf(op);
   if (kind == OpKind::Elementwise)
@@ -113,7 +133,7 @@ int64_t costOf(Operation *op, const LayoutPlan &plan, const AxisAnalysis &axes, 
   if (auto reduce = dyn_cast<tile::ReduceOp>(op))
     return reductionCost(layout.getLayout(), reduce.getAxis());
   if (auto scan = dyn_cast<tile::ScanOp>(op))
-    return reductionCost(layout.getLayout(), scan.getAxis());
+    return scanCost(layout.getLayout(), scan.getAxis()) * scan.getSources().size();
   return 0;
 }
 } // namespace

@@ -5,6 +5,9 @@
 //     %p = arith.mulf %state, %row             ─▶          %p = arith.mulf %state, %row
 //     tile.reduce %p over axis 1, by shuffles              tile.reduce %p over axis 1, in registers
 //
+//   %x in lanes of [2, 16], registers of [8, 1]          %x in registers of [8, 1], lanes of [2, 16]
+//   tile.scan %x over axis 0, of strided registers  ─▶   tile.scan %x over axis 0, neighbours one after another
+//
 //   %x in lanes of [8, 2], registers of [4, 1]           %x exchanged: lanes of [16, 1], registers of [2, 2]
 //   tile.split %x                              ─▶        tile.split %x, without lanes that have one half alone
 #include "compiler/Conversion/TileToWarp/LayoutMoves.h"
@@ -79,6 +82,46 @@ SmallVector<Preferred> movesOfReductions(func::FuncOp function, const LayoutPlan
         for (Operation *op : together.second)
           move[op] = plan.rules.attr(*other);
       }
+  return moves;
+}
+
+/// A layout that gives registers the lowest bits along `axis`, then lanes, then warps, as many to each as they have: what
+/// is scanned along it is joined in registers first, and once by what lies before. None where it is so.
+static std::optional<LinearLayout> withNeighboursInRegisters(unsigned axis, const LinearLayout &layout) {
+  constexpr InDim dims[] = {InDim::Register, InDim::Lane, InDim::Warp};
+  auto isAlong = [&](uint32_t basis) { return basis && layout.delinearize(basis)[axis] != 0; };
+  SmallVector<uint32_t> along;
+  for (InDim dim : dims)
+    llvm::copy_if(layout.bases(dim), std::back_inserter(along), isAlong);
+  llvm::sort(along);
+  LinearLayout other(layout.shape());
+  auto next = along.begin();
+  for (InDim dim : dims)
+    for (uint32_t basis : layout.bases(dim))
+      other.append(dim, isAlong(basis) ? *next++ : basis);
+  for (uint32_t basis : layout.bases(InDim::Block))
+    other.append(InDim::Block, basis);
+  return other == layout ? std::nullopt : std::optional(other);
+}
+
+SmallVector<Preferred> movesOfScans(func::FuncOp function, const LayoutPlan &plan, MayMove mayMove) {
+  SmallVector<Preferred> moves;
+  llvm::SmallSetVector<LayoutAttr, 2> seen;
+  function.walk([&](tile::ScanOp scan) {
+    LayoutAttr own = plan.running.lookup(scan);
+    if (!own || own.getLayout().rank() < 2 || !seen.insert(own))
+      return;
+    std::optional<LinearLayout> other = withNeighboursInRegisters(scan.getAxis(), own.getLayout());
+    if (!other)
+      return;
+    Preferred move;
+    function.walk([&](tile::LoadOp load) {
+      if (tensorOf(load.getResult()) && plan.own.lookup(load.getResult()) == own && mayMove(load, plan))
+        move[load] = plan.rules.attr(*other);
+    });
+    if (!move.empty())
+      moves.push_back(std::move(move));
+  });
   return moves;
 }
 

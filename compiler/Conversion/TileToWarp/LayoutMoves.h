@@ -10,6 +10,10 @@ namespace weft {
 /// multiplies by vectors and sums is not loaded, so that nothing says how it lies but this.
 llvm::SmallVector<Preferred> movesOfReductions(mlir::func::FuncOp function, const LayoutPlan &plan, MayMove mayMove);
 
+/// The loads of what is scanned, in each layout, with neighbours along the axis in registers: which rows of a tile a thread
+/// has changes no sector, and many steps of the scan.
+llvm::SmallVector<Preferred> movesOfScans(mlir::func::FuncOp function, const LayoutPlan &plan, MayMove mayMove);
+
 /// What is split, where lanes do not hold whole pairs: with pairs exchanged among them, and as the halves are stored.
 llvm::SmallVector<Preferred> movesOfSplits(mlir::func::FuncOp function, const LayoutPlan &plan,
                                            const AxisAnalysis &axes, const TargetInfo &target, int warps);

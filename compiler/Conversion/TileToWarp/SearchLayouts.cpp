@@ -13,7 +13,7 @@
 // of most cost are tried first. Before them, tiles of which warps have rows are tried with warps side by side, and the
 // other way round: of 8 rows of 2,048 columns a lane computes 4 columns' indices and 8 rows' then, and not 32 and 1.
 //
-// What is reduced in loops and what is split are tried in other layouts, too (LayoutMoves.h).
+// What is reduced in loops, scanned and split are tried in other layouts, too (LayoutMoves.h).
 // Then come moves that undo no conversion: all loads of one shape to the layout of one access, vectors back to how they
 // lie in memory from how they are wanted, stores to where they leave no gaps in sectors. What each plan costs decides.
 #include "compiler/Conversion/TileToWarp/SearchLayouts.h"
@@ -272,17 +272,36 @@ SmallVector<Preferred, 2> movesFor(const Conversion &conversion, const LayoutPla
       for (Value operand : user->getOperands())
         if (operand != conversion.value)
           moves.push_back(mover.towards(operand, own));
-  llvm::erase_if(moves, [](const Preferred &move) { return move.empty(); });
   return moves;
 }
 
-} // namespace
+/// All conversions from one layout to another undone at once, in either way: where several values that share loads are
+/// converted, to move those of one alone would only move the exchange.
+SmallVector<Preferred> movesOfAll(func::FuncOp function, const LayoutPlan &plan, Mover mover) {
+  llvm::MapVector<std::pair<LayoutAttr, LayoutAttr>, std::array<Preferred, 2>> groups;
+  for (const Conversion &conversion : conversionsOf(function, plan)) {
+    std::array<Preferred, 2> &ways = groups[{plan.own.lookup(conversion.value), conversion.wanted}];
+    for (auto [i, move] : llvm::enumerate(movesFor(conversion, plan, mover)))
+      ways[i > 0].insert(move.begin(), move.end());
+  }
+  SmallVector<Preferred> moves;
+  for (auto &[between, ways] : groups)
+    llvm::copy_if(ways, std::back_inserter(moves), [](const Preferred &move) { return !move.empty(); });
+  return moves;
+}
 
-LayoutPlan searchLayouts(func::FuncOp function, LayoutPlan plan, Preferred given, const AxisAnalysis &axes,
-                         const TargetInfo &target, llvm::function_ref<LayoutPlan(Preferred)> replan, MayMove mayMove) {
-  const int warps = tile::scheduleOf(function).warps;
-  int64_t cost = costOf(function, plan, axes, target);
-  auto isBetter = [&](const Preferred &move) {
+/// A plan that moves make better, one after another.
+class Search {
+public:
+  Search(func::FuncOp function, LayoutPlan plan, Preferred given, const AxisAnalysis &axes, const TargetInfo &target,
+         llvm::function_ref<LayoutPlan(Preferred)> replan)
+      : plan(std::move(plan)), function(function), axes(axes), target(target), replan(replan), given(std::move(given)),
+        cost(costOf(function, this->plan, axes, target)) {}
+
+  LayoutPlan plan;
+
+  /// Takes a move if all that the kernel then executes is less.
+  bool isBetter(const Preferred &move) {
     Preferred with = given;
     auto isVector = [](const auto &each) { return each.second.getLayout().rank() == 1; };
     if (!llvm::all_of(move, isVector)) // vectors follow what they meet, as `replan` moves them
@@ -302,31 +321,70 @@ LayoutPlan searchLayouts(func::FuncOp function, LayoutPlan plan, Preferred given
     cost = otherCost;
     given = std::move(with);
     return true;
-  };
-  auto tryEach = [&](const SmallVector<Preferred> &moves) {
+  }
+  void tryEach(const SmallVector<Preferred> &moves) {
     constexpr size_t most = 6;
     for (const Preferred &move : ArrayRef(moves).take_front(most))
       isBetter(move);
+  }
+
+private:
+  func::FuncOp function;
+  const AxisAnalysis &axes;
+  const TargetInfo &target;
+  llvm::function_ref<LayoutPlan(Preferred)> replan;
+  Preferred given;
+  int64_t cost;
+};
+
+} // namespace
+
+LayoutPlan searchTiles(func::FuncOp function, LayoutPlan plan, Preferred given, const AxisAnalysis &axes,
+                       const TargetInfo &target, llvm::function_ref<LayoutPlan(Preferred)> replan, MayMove mayMove) {
+  auto mayMoveTile = [&](Operation *load, const LayoutPlan &plan) {
+    const bool isTile =
+        llvm::count_if(tensorOf(load->getResult(0)).getShape(), [](int64_t size) { return size > 1; }) > 1;
+    return isTile && mayMove(load, plan);
   };
-  tryEach(movesOfWarps(function, plan, axes, target, mayMove));
-  tryEach(movesOfReductions(function, plan, mayMove));
-  tryEach(movesOfSplits(function, plan, axes, target, warps));
+  SmallVector<Preferred> moves = movesOfScans(function, plan, mayMoveTile);
+  llvm::append_range(moves, movesOfAll(function, plan, Mover(plan, axes, target, mayMoveTile)));
+  if (moves.empty())
+    return plan;
+  auto withVectors = [&, vectors = given](Preferred with) {
+    with.insert(vectors.begin(), vectors.end());
+    return replan(std::move(with));
+  };
+  Search search(function, std::move(plan), std::move(given), axes, target, withVectors);
+  search.tryEach(moves);
+  return std::move(search.plan);
+}
+
+LayoutPlan searchLayouts(func::FuncOp function, LayoutPlan given, Preferred preferred, const AxisAnalysis &axes,
+                         const TargetInfo &target, llvm::function_ref<LayoutPlan(Preferred)> replan, MayMove mayMove) {
+  const int warps = tile::scheduleOf(function).warps;
+  Search search(function, std::move(given), std::move(preferred), axes, target, replan);
+  const LayoutPlan &plan = search.plan;
+  search.tryEach(movesOfWarps(function, plan, axes, target, mayMove));
+  search.tryEach(movesOfReductions(function, plan, mayMove));
+  search.tryEach(movesOfScans(function, plan, mayMove));
+  search.tryEach(movesOfSplits(function, plan, axes, target, warps));
+  search.tryEach(movesOfAll(function, plan, Mover(plan, axes, target, mayMove)));
   int tries = 12; // plans of a kernel, each of which takes a walk or two
   for (bool better = true; better && tries > 0;) {
     better = false;
     for (const Conversion &conversion : conversionsOf(function, plan)) {
       for (const Preferred &move : movesFor(conversion, plan, Mover(plan, axes, target, mayMove)))
-        if (!better && tries-- > 0)
-          better = isBetter(move);
+        if (!better && !move.empty() && tries-- > 0)
+          better = search.isBetter(move);
       if (better)
         break;
     }
   }
-  tryEach(movesOfShapes(function, plan, axes, target, warps, mayMove));
-  tryEach(movesOfWords(function, plan, axes, target, warps));
-  tryEach(movesOfVectors(function, plan, axes, target, warps));
-  tryEach(movesOfStores(function, plan, axes, target, warps));
-  return plan;
+  search.tryEach(movesOfShapes(function, plan, axes, target, warps, mayMove));
+  search.tryEach(movesOfWords(function, plan, axes, target, warps));
+  search.tryEach(movesOfVectors(function, plan, axes, target, warps));
+  search.tryEach(movesOfStores(function, plan, axes, target, warps));
+  return std::move(search.plan);
 }
 
 } // namespace weft

@@ -15,4 +15,8 @@ using MayMove = llvm::function_ref<bool(mlir::Operation *, const LayoutPlan &)>;
 LayoutPlan searchLayouts(mlir::func::FuncOp function, LayoutPlan plan, Preferred given, const AxisAnalysis &axes,
                          const TargetInfo &target, llvm::function_ref<LayoutPlan(Preferred)> replan, MayMove mayMove);
 
+/// The same of tiles alone, of what is scanned and of conversions that are undone at once: vectors stay as they are.
+LayoutPlan searchTiles(mlir::func::FuncOp function, LayoutPlan plan, Preferred given, const AxisAnalysis &axes,
+                       const TargetInfo &target, llvm::function_ref<LayoutPlan(Preferred)> replan, MayMove mayMove);
+
 } // namespace weft

@@ -65,12 +65,13 @@ func.func @meet(%q: !tile.ptr<bf16> {tile.divisibility = 16 : i32}, %g: !tile.pt
 
 // -----
 
-// Kernels whose accesses are ordered, which the compiler writes, keep the layouts that their schedules were chosen for.
+// In kernels whose accesses are ordered, which the compiler writes, tiles come to lie alike, too.
 
 // CHECK-LABEL: func.func @written
-// CHECK: tile.load {{.*}} {warp.contiguity = 8 : i32{{.*}}} : tensor<16x64x!tile.ptr<bf16>
+// CHECK: tile.load {{.*}} {warp.contiguity = 4 : i32{{.*}}} : tensor<16x64x!tile.ptr<bf16>, #[[$TILE:.*]]>
+// CHECK: tile.load {{.*}} : tensor<16x64x!tile.ptr<f32>, #[[$TILE]]>
 // CHECK: math.exp2
-// CHECK: warp.convert_layout
+// CHECK-NOT: warp.convert_layout {{.*}}16x64
 // CHECK: return
 func.func @written(%q: !tile.ptr<bf16> {tile.divisibility = 16 : i32}, %g: !tile.ptr<f32> {tile.divisibility = 16 : i32}) attributes {tile.kernel, tile.orders_accesses, tile.schedule = #tile.schedule<warps = 1, stages = 2>} {
   %rs = tile.make_range {start = 0 : i32, end = 16 : i32} : tensor<16xi32>
@@ -165,6 +166,67 @@ func.func @compare(%x: !tile.ptr<i32> {tile.divisibility = 16 : i32}, %out: !til
   %os = tile.splat %out : !tile.ptr<i32> -> tensor<32x!tile.ptr<i32>>
   %q = tile.addptr %os, %bins : tensor<32x!tile.ptr<i32>>, tensor<32xi32>
   tile.store %q, %count : tensor<32x!tile.ptr<i32>>
+  func.return
+}
+
+// -----
+
+// Their vectors keep the layouts that their schedules were chosen for.
+
+// CHECK-LABEL: func.func @written_vector
+// CHECK-NOT: warp.convert_layout {{.*}}256xi32
+// CHECK: tile.reduce
+func.func @written_vector(%x: !tile.ptr<i32> {tile.divisibility = 16 : i32}, %out: !tile.ptr<i32> {tile.divisibility = 16 : i32}) attributes {tile.kernel, tile.orders_accesses} {
+  %at = tile.make_range {start = 0 : i32, end = 256 : i32} : tensor<256xi32>
+  %bins = tile.make_range {start = 0 : i32, end = 32 : i32} : tensor<32xi32>
+  %xs = tile.splat %x : !tile.ptr<i32> -> tensor<256x!tile.ptr<i32>>
+  %p = tile.addptr %xs, %at : tensor<256x!tile.ptr<i32>>, tensor<256xi32>
+  %v = tile.load %p : tensor<256x!tile.ptr<i32>>
+  %rows = tile.expand_dims %v {axis = 1 : i32} : tensor<256xi32> -> tensor<256x1xi32>
+  %columns = tile.expand_dims %bins {axis = 0 : i32} : tensor<32xi32> -> tensor<1x32xi32>
+  %a = tile.broadcast %rows : tensor<256x1xi32> -> tensor<256x32xi32>
+  %b = tile.broadcast %columns : tensor<1x32xi32> -> tensor<256x32xi32>
+  %same = arith.cmpi eq, %a, %b : tensor<256x32xi32>
+  %ones = arith.extui %same : tensor<256x32xi1> to tensor<256x32xi32>
+  %count = tile.reduce %ones {axis = 0 : i32} : (tensor<256x32xi32>) -> tensor<32xi32> {
+  ^bb0(%l: i32, %r: i32):
+    %s = arith.addi %l, %r : i32
+    tile.yield %s : i32
+  }
+  %os = tile.splat %out : !tile.ptr<i32> -> tensor<32x!tile.ptr<i32>>
+  %q = tile.addptr %os, %bins : tensor<32x!tile.ptr<i32>>, tensor<32xi32>
+  tile.store %q, %count : tensor<32x!tile.ptr<i32>>
+  func.return
+}
+
+// -----
+
+// What is scanned down its rows has neighbours in registers, then in lanes, then in warps: which rows a thread has is all
+// the same to memory.
+
+// CHECK: #[[$DOWN:.*]] = #warp.layout<[64, 64], register = {{\[}}[0, 1], [0, 2], [1, 0], [2, 0], [4, 0]], lane = {{\[}}[0, 4], [0, 8], [0, 16], [0, 32], [8, 0]], warp = {{\[}}[16, 0], [32, 0]]>
+// CHECK-LABEL: func.func @scan_down
+// CHECK: tile.load {{.*}} : tensor<64x64x!tile.ptr<f32>, #[[$DOWN]]>
+// CHECK-NOT: warp.convert_layout
+// CHECK: return
+func.func @scan_down(%x: !tile.ptr<f32> {tile.divisibility = 16 : i32}) attributes {tile.kernel, tile.orders_accesses, tile.schedule = #tile.schedule<warps = 4, stages = 1>} {
+  %rs = tile.make_range {start = 0 : i32, end = 64 : i32} : tensor<64xi32>
+  %size = arith.constant dense<64> : tensor<64xi32>
+  %starts = arith.muli %rs, %size : tensor<64xi32>
+  %down = tile.expand_dims %starts {axis = 1 : i32} : tensor<64xi32> -> tensor<64x1xi32>
+  %right = tile.expand_dims %rs {axis = 0 : i32} : tensor<64xi32> -> tensor<1x64xi32>
+  %downs = tile.broadcast %down : tensor<64x1xi32> -> tensor<64x64xi32>
+  %rights = tile.broadcast %right : tensor<1x64xi32> -> tensor<64x64xi32>
+  %i = arith.addi %downs, %rights : tensor<64x64xi32>
+  %xs = tile.splat %x : !tile.ptr<f32> -> tensor<64x64x!tile.ptr<f32>>
+  %p = tile.addptr %xs, %i : tensor<64x64x!tile.ptr<f32>>, tensor<64x64xi32>
+  %v = tile.load %p : tensor<64x64x!tile.ptr<f32>>
+  %sums = tile.scan %v {axis = 0 : i32} : (tensor<64x64xf32>) -> tensor<64x64xf32> {
+  ^bb0(%a: f32, %b: f32):
+    %c = arith.addf %a, %b : f32
+    tile.yield %c : f32
+  }
+  tile.store %p, %sums : tensor<64x64x!tile.ptr<f32>>
   func.return
 }
 

@@ -28,8 +28,8 @@ namespace {
 class RecurrenceGradients {
 public:
   RecurrenceGradients(attn::RecurBackwardOp op, StoredValues &stored)
-      : op(op), its(attn::RecurrenceOperands::of(op)), stored(stored), sums(lowerDecaySums(op, its, stored)),
-        scale(op.getScale().convertToDouble()), keysWidth(paddedChannels(its.headSize()).width),
+      : op(op), its(attn::RecurrenceOperands::of(op)), stored(stored), scale(op.getScale().convertToDouble()),
+        byChannel(lowerChannelDecays(op, its, stored, scale)), keysWidth(paddedChannels(its.headSize()).width),
         columns(std::max<int64_t>(16, 8192 / keysWidth)), parts(channelParts(its.valueSize(), columns)) {
     if (its.decay)
       decayGradient = op.getGradients()[0];
@@ -78,8 +78,8 @@ private:
   attn::RecurBackwardOp op;
   attn::RecurrenceOperands its;
   StoredValues &stored;
-  DecaySums sums;
   double scale;
+  ChannelDecays byChannel;
   int64_t keysWidth, columns, parts;
   Value decayGradient, betaGradient, stateGradient; ///< results, null where there are none
   Value states, gradients; ///< of each chunk: the state before it, and the gradient of that after it
@@ -98,7 +98,7 @@ Value RecurrenceGradients::written(RecurrenceKernel &kernel, const RowTile &rows
 }
 
 void RecurrenceGradients::chunkStates() {
-  RecurrenceKernel kernel(op, its, sums, stored, "chunk_states");
+  RecurrenceKernel kernel(op, its, byChannel, stored, "chunk_states");
   TileBuilder &b = kernel.b;
   Chunk keys = paddedChannels(its.headSize());
   Chunk values = channelPart(b, its.valueSize(), columns, b.programId(tile::Axis::X));
@@ -134,7 +134,7 @@ Value RecurrenceGradients::throughInverse(RecurrenceKernel &kernel, const RowTil
 }
 
 void RecurrenceGradients::chunkGradients() {
-  RecurrenceKernel kernel(op, its, sums, stored, "chunk_gradients");
+  RecurrenceKernel kernel(op, its, byChannel, stored, "chunk_gradients");
   TileBuilder &b = kernel.b;
   Chunk keys = paddedChannels(its.headSize());
   Chunk values = channelPart(b, its.valueSize(), columns, b.programId(tile::Axis::X));
@@ -160,8 +160,10 @@ void RecurrenceGradients::chunkGradients() {
     ChunkDecays decays = kernel.decays(rows, keys);
     Value start = kernel.fromStart(decays), end = kernel.toEnd(decays);
     Value q = kernel.tile(its.query, rows, keys), k = kernel.tile(its.key, rows, keys);
+    if (decays.byChannel)
+      kernel.decayForProducts(q, start), kernel.decayForProducts(k, end);
     Value g = kernel.tile(op.getDOut(), rows, values);
-    Value scaled = b.mul(decays.byChannel ? kernel.pairsByChannel(rows) : kernel.pairs(q, k, decays), b.f32(scale));
+    Value scaled = kernel.pairsOfQueries(rows, q, k, decays, scale);
     Value held = b.cast(after, kernel.element);
     Value t = kernel.through(k, held, end);
     t = kernel.product(b.transpose(b.cast(scaled, kernel.element)), g, t);
@@ -307,7 +309,7 @@ RecurrenceGradients::Gradient RecurrenceGradients::gradientOfChunk(RecurrenceKer
 void RecurrenceGradients::tokenGradients() {
   // Of more channels at once a thread would hold more than it has registers for.
   const int64_t most = its.decaysByChannel() || (its.decay && its.beta && keysWidth > 64) ? 32 : 64;
-  RecurrenceKernel kernel(op, its, sums, stored, "token_gradients");
+  RecurrenceKernel kernel(op, its, byChannel, stored, "token_gradients");
   TileBuilder &b = kernel.b;
   TensorParameter dQuery = kernel.frame.output(wholeType(op.getDQuery()));
   TensorParameter dKey = kernel.frame.output(wholeType(op.getDKey())), dBeta, dDecay;

@@ -123,10 +123,10 @@ static int64_t columnsBeside(int64_t keys) { return std::max<int64_t>(16, 8192 /
 
 LogicalResult lowerRecur(attn::RecurOp op, StoredValues &stored) {
   auto its = attn::RecurrenceOperands::of(op);
-  DecaySums sums = lowerDecaySums(op, its, stored);
+  ChannelDecays byChannel = lowerChannelDecays(op, its, stored, /*scale=*/1);
   if (its.beta)
     lowerInverse(op, its, stored);
-  RecurrenceKernel kernel(op, its, sums, stored, its.beta ? "delta_rule" : "linear_attention");
+  RecurrenceKernel kernel(op, its, byChannel, stored, its.beta ? "delta_rule" : "linear_attention");
   TileBuilder &b = kernel.b;
   Chunk keys = paddedChannels(its.headSize());
   int64_t most = columnsBeside(keys.width), parts = channelParts(its.valueSize(), most);
@@ -153,6 +153,8 @@ LogicalResult lowerRecur(attn::RecurOp op, StoredValues &stored) {
     Value w = kernel.tile(its.value, rows, values);
     ChunkDecays decays = kernel.decays(rows, keys);
     Value start = kernel.fromStart(decays), end = kernel.toEnd(decays);
+    if (decays.byChannel)
+      kernel.decayForProducts(q, start), kernel.decayForProducts(k, end);
     Value held = b.cast(state, kernel.element);
     if (its.beta) {
       Value beta = b.column(kernel.numbers(its.beta, rows));
@@ -164,7 +166,7 @@ LogicalResult lowerRecur(attn::RecurOp op, StoredValues &stored) {
         kernel.store(residual, rows, &values, r);
       w = b.mul(r, beta);
     }
-    Value weights = decays.byChannel ? kernel.pairsByChannel(rows) : kernel.pairs(q, k, decays);
+    Value weights = kernel.pairsOfQueries(rows, q, k, decays, /*scale=*/1);
     Value o = kernel.product(weights, w, kernel.through(q, held, start));
     kernel.store(out, rows, &values, b.mul(o, scale));
     scf::YieldOp::create(b, kernel.outer(k, w, end, kernel.carried(state, decays)));

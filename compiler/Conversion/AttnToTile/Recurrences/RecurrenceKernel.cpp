@@ -13,10 +13,10 @@ static constexpr double log2OfE = 1.4426950408889634;
 /// 2^-160 is 0 in f32, and so is what a longer decay leaves.
 static constexpr double mostDecay = 160;
 
-RecurrenceKernel::RecurrenceKernel(Operation *op, const attn::RecurrenceOperands &its, const DecaySums &sums,
+RecurrenceKernel::RecurrenceKernel(Operation *op, const attn::RecurrenceOperands &its, const ChannelDecays &byChannel,
                                    StoredValues &stored, StringRef name)
     : frame(op, name), b(frame.b), puller(frame, stored), its(its), side(its.chunk()),
-      element(its.queryType().getElementType()), sums(sums) {
+      element(its.queryType().getElementType()), byChannel(byChannel) {
   Value z = b.programId(tile::Axis::Z), length = frame.size(its.queryType().dim(2));
   place = {z, z, b.programId(tile::Axis::Y), {}, length, {}};
   if (its.cuSeqlens) {
@@ -63,7 +63,16 @@ static std::pair<Value, Value> splitDecay(TileBuilder &b, Value decay) {
 }
 
 std::pair<Value, Value> RecurrenceKernel::sumsAt(const RowTile &rows, const Chunk &keys) {
-  return {tile(sums.coarse, rows, keys), tile(sums.fine, rows, keys)};
+  return {tile(byChannel.coarse, rows, keys), tile(byChannel.fine, rows, keys)};
+}
+
+std::pair<Value, Value> RecurrenceKernel::sumsAtEnd(const RowTile &rows, const Chunk &keys) {
+  Value end = b.min(b.add(rows.scalarStart, b.i32(side)), place.length);
+  RowTile last = rowsFrom(b, b.sub(end, b.i32(1)), 1, place.length, /*bounded=*/false)
+                     .of(its.queryType(), place.batch, place.head);
+  last.base = place.base;
+  auto at = [&](Value sums) { return b.reshape(puller.pull(sums, last, keys), {keys.width}); };
+  return {at(byChannel.coarse), at(byChannel.fine)};
 }
 
 ChunkDecays RecurrenceKernel::decays(const RowTile &rows, const Chunk &keys) {
@@ -71,12 +80,13 @@ ChunkDecays RecurrenceKernel::decays(const RowTile &rows, const Chunk &keys) {
   if (!its.decay)
     return made;
   made.byChannel = its.decaysByChannel();
-  Value decay = made.byChannel ? tile(its.decay, rows, keys) : numbers(its.decay, rows);
-  auto [coarse, fine] = splitDecay(b, decay);
-  if (made.byChannel)
+  if (made.byChannel) {
     std::tie(made.coarse, made.fine) = sumsAt(rows, keys);
-  else
-    std::tie(made.coarse, made.fine) = std::pair(b.prefixSum(coarse), b.prefixSum(fine));
+    std::tie(made.coarseEnd, made.fineEnd) = sumsAtEnd(rows, keys);
+    return made;
+  }
+  auto [coarse, fine] = splitDecay(b, numbers(its.decay, rows));
+  std::tie(made.coarse, made.fine) = std::pair(b.prefixSum(coarse), b.prefixSum(fine));
   made.coarseEnd = b.reduceSum(coarse, 0);
   made.fineEnd = b.reduceSum(fine, 0);
   return made;
@@ -98,6 +108,11 @@ Value RecurrenceKernel::toEnd(const ChunkDecays &decays) {
 
 Value RecurrenceKernel::decayed(Value tile, Value factors) {
   return factors ? b.mul(b.cast(tile, b.getF32Type()), factors) : tile;
+}
+
+void RecurrenceKernel::decayForProducts(Value &tile, Value &factors) {
+  tile = b.cast(decayed(tile, factors), element);
+  factors = {};
 }
 
 Value RecurrenceKernel::through(Value rows, Value state, Value factors) {
@@ -159,6 +174,12 @@ Value RecurrenceKernel::pairs(Value left, Value right, const ChunkDecays &decays
   return decayPairs(product(left, b.transpose(right)), decays, strict);
 }
 
+Value RecurrenceKernel::pairsOfQueries(const RowTile &rows, Value q, Value k, const ChunkDecays &decays, double scale) {
+  if (decays.byChannel)
+    return tile(byChannel.pairs, rows, {0, side, side});
+  return b.mul(pairs(q, k, decays), b.f32(scale));
+}
+
 Value RecurrenceKernel::pairsByChannel(const RowTile &rows) {
   const int64_t most =
       paddedChannels(its.headSize()).width > 64
@@ -173,11 +194,13 @@ Value RecurrenceKernel::pairsByChannel(const RowTile &rows) {
   Value q = tile(its.query, rows, keys), k = tile(its.key, rows, keys);
   ChunkDecays decays;
   std::tie(decays.coarse, decays.fine) = sumsAt(rows, keys);
-  Value sum = b.add(loop.getRegionIterArg(0), b.select(own, product(q, b.transpose(k)), zero));
+  Value same = b.reduceSum(b.mul(b.cast(q, b.getF32Type()), b.cast(k, b.getF32Type())), 1);
+  Value sum = b.add(loop.getRegionIterArg(0), b.select(own, b.broadcast(b.column(same), {side, side}), zero));
   for (int64_t half = side / 2; half >= 1; half /= 2) {
-    // Of pairs across the middle, which alone are taken, the left one is of the later half, and the right one is not.
-    Value factors = aboutMiddle(decays, rows, keys, half);
-    Value across = product(decayed(q, factors), b.transpose(b.cast(decayed(k, factors), element)));
+    // Of pairs across the middle, which alone are taken, one is a query of the later half, the other a key of the other.
+    Value both = b.select(b.broadcast(isLaterHalf(half), {side, keys.width}), q, k);
+    Value factored = b.cast(decayed(both, aboutMiddle(decays, rows, keys, half)), element);
+    Value across = product(factored, b.transpose(factored));
     sum = b.add(sum, b.select(acrossMiddle(half), across, zero));
   }
   scf::YieldOp::create(b, sum);
@@ -189,21 +212,22 @@ RecurrenceKernel::Mixed RecurrenceKernel::mixByChannel(Value weights, Value q, V
   Value own = b.compareInt(arith::CmpIPredicate::eq, b.column(b.range(side)), b.row(b.range(side)));
   Value zero = b.zeros({side, side});
   auto wide = [&](Value value) { return b.cast(value, b.getF32Type()); };
-  Value diagonal = b.cast(b.select(own, weights, zero), element);
   // A token and itself: no decay lies between.
-  Mixed sum{product(diagonal, k), product(diagonal, q), b.zeros({side, keys.width})};
+  Value diagonal = b.column(b.reduceSum(b.select(own, weights, zero), 1));
+  Mixed sum{b.mul(wide(k), diagonal), b.mul(wide(q), diagonal), b.zeros({side, keys.width})};
   for (int64_t half = side / 2; half >= 1; half /= 2) {
     // Factors of the other half, which may be infinite where decays are positive, are not to meet weights of 0.
     Value factors = aboutMiddle(decays, rows, keys, half), none = b.zeros({side, keys.width});
     Value ofLaterHalf = b.broadcast(isLaterHalf(half), {side, keys.width});
     Value later = b.select(ofLaterHalf, factors, none), earlier = b.select(ofLaterHalf, none, factors);
     Value across = b.cast(b.select(acrossMiddle(half), weights, zero), element);
-    Value queries = b.cast(decayed(q, later), element), writes = b.cast(decayed(k, earlier), element);
-    Value ofLater = product(across, writes), ofEarlier = product(b.transpose(across), queries);
+    Value both = b.cast(decayed(b.select(ofLaterHalf, q, k), factors), element), no = b.cast(none, element);
+    Value ofLater = product(across, b.select(ofLaterHalf, no, both));
+    Value ofEarlier = product(b.transpose(across), b.select(ofLaterHalf, both, no));
     sum.later = b.add(sum.later, b.mul(ofLater, later));
     sum.earlier = b.add(sum.earlier, b.mul(ofEarlier, earlier));
-    Value difference = b.sub(b.mul(wide(queries), ofLater), b.mul(wide(writes), ofEarlier));
-    sum.difference = b.add(sum.difference, difference);
+    Value difference = b.select(ofLaterHalf, ofLater, b.mul(ofEarlier, b.f32(-1)));
+    sum.difference = b.add(sum.difference, b.mul(wide(both), difference));
   }
   return sum;
 }
@@ -314,9 +338,9 @@ Chunk channelPart(TileBuilder &b, int64_t size, int64_t most, Value part) {
   return {0, most, most, b.mul(part, b.i32(most)), size % most ? size : 0};
 }
 
-DecaySums lowerDecaySums(Operation *op, const attn::RecurrenceOperands &its, StoredValues &stored) {
-  if (!its.decaysByChannel())
-    return {};
+/// Sums of the decays, coarse and fine.
+static std::pair<Value, Value> lowerDecaySums(Operation *op, const attn::RecurrenceOperands &its,
+                                              StoredValues &stored) {
   constexpr int64_t most = 64;
   RecurrenceKernel kernel(op, its, {}, stored, "decay_sums");
   TileBuilder &b = kernel.b;
@@ -334,6 +358,27 @@ DecaySums lowerDecaySums(Operation *op, const attn::RecurrenceOperands &its, Sto
   SmallVector<Value> made = kernel.frame.finish({kernel.chunkGrid(), 4, 1});
   stored.recordAsValues(made);
   return {made[0], made[1]};
+}
+
+ChannelDecays lowerChannelDecays(Operation *op, const attn::RecurrenceOperands &its, StoredValues &stored,
+                                 double scale) {
+  ChannelDecays made;
+  if (!its.decaysByChannel())
+    return made;
+  std::tie(made.coarse, made.fine) = lowerDecaySums(op, its, stored);
+  RecurrenceKernel kernel(op, its, made, stored, "decayed_pairs");
+  TileBuilder &b = kernel.b;
+  SmallVector<StringAttr> dims(its.queryType().getDims());
+  dims.back() = b.getStringAttr(std::to_string(kernel.side));
+  TensorParameter output = kernel.frame.output(attn::WholeTensorType::get(dims, kernel.element));
+  kernel.withChunk([&](Value chunk) {
+    RowTile rows = kernel.rows(chunk);
+    Chunk columns{0, kernel.side, kernel.side};
+    kernel.store(output, rows, &columns, b.mul(kernel.pairsByChannel(rows), b.f32(scale)));
+  });
+  made.pairs = kernel.frame.finish({kernel.chunkGrid(), kernel.warps(), 1})[0];
+  stored.recordAsValues(made.pairs);
+  return made;
 }
 
 } // namespace weft

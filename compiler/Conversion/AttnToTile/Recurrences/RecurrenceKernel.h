@@ -32,16 +32,16 @@ struct ChunkDecays {
   explicit operator bool() const { return static_cast<bool>(coarse); }
 };
 
-/// Sums of decays by channel, stored: two tensors [B, H, N, D] of f32.
-struct DecaySums {
-  mlir::Value coarse, fine;
+/// What a kernel for all chunks at once makes of decays by channel, stored; nulls where there are none.
+struct ChannelDecays {
+  mlir::Value coarse, fine; ///< their sums in each chunk: two tensors [B, H, N, D] of f32
+  mlir::Value pairs;        ///< [B, H, N, side]: of each query and the keys of its chunk, as `pairs`
 };
 
 /// A kernel of a recurrence being written.
 class RecurrenceKernel {
 public:
-  /// `sums`: where decays are by channel.
-  RecurrenceKernel(mlir::Operation *op, const attn::RecurrenceOperands &its, const DecaySums &sums,
+  RecurrenceKernel(mlir::Operation *op, const attn::RecurrenceOperands &its, const ChannelDecays &byChannel,
                    StoredValues &stored, llvm::StringRef name);
 
   KernelFrame frame;
@@ -71,6 +71,8 @@ public:
   mlir::Value toEnd(const ChunkDecays &decays);
   /// `tile` [side, width] by them; as it is where there are no decays.
   mlir::Value decayed(mlir::Value tile, mlir::Value factors);
+  /// The same where decays are by channel, as it enters products from here on, in place of 32 bits for each factor.
+  void decayForProducts(mlir::Value &tile, mlir::Value &factors);
   /// `rows` · state, and aᵀ x + sum, decayed by `factors` (may be null): those of tokens are applied to f32 results and to x, those
   /// of channels to `rows` and to a.
   mlir::Value through(mlir::Value rows, mlir::Value state, mlir::Value factors);
@@ -79,7 +81,10 @@ public:
   mlir::Value carried(mlir::Value state, const ChunkDecays &decays);
   /// [side, side] f32: left_n · right_m, decayed, for m <= n, m < n where `strict`, else 0; decays are one a token.
   mlir::Value pairs(mlir::Value left, mlir::Value right, const ChunkDecays &decays, bool strict = false);
-  /// The same of queries and keys, where decays are by channel.
+  /// The same of queries and keys times `scale`, whatever the decays; those by channel are stored as they enter products.
+  mlir::Value pairsOfQueries(const RowTile &rows, mlir::Value q, mlir::Value k, const ChunkDecays &decays,
+                             double scale);
+  /// The same where decays are by channel, computed.
   mlir::Value pairsByChannel(const RowTile &rows);
   /// `weights` [side, side] decayed as `pairs` are where decays are one a token, 0 but for their pairs.
   mlir::Value decayPairs(mlir::Value weights, const ChunkDecays &decays, bool strict = false);
@@ -120,6 +125,8 @@ private:
   llvm::SmallVector<mlir::Value> chunkIndices(mlir::Value chunk);
   /// Of decays by channel, at tokens of the chunk.
   std::pair<mlir::Value, mlir::Value> sumsAt(const RowTile &rows, const Chunk &keys);
+  /// The same at the chunk's last token: [channels].
+  std::pair<mlir::Value, mlir::Value> sumsAtEnd(const RowTile &rows, const Chunk &keys);
   /// Of pairs of the halves of 2 `half` tokens, [side, channels]: exp of the decays from the middle to later tokens, and
   /// from earlier ones to the middle.
   mlir::Value aboutMiddle(const ChunkDecays &decays, const RowTile &rows, const Chunk &keys, int64_t half);
@@ -128,7 +135,7 @@ private:
   /// [side, side] i1: m <= n, or m < n.
   mlir::Value ordered(bool strict);
 
-  DecaySums sums;
+  ChannelDecays byChannel;
 };
 
 /// The channels of a tile of `size` of them: a power of two, at least 16.
@@ -137,8 +144,9 @@ Chunk paddedChannels(int64_t size);
 Chunk channelPart(TileBuilder &b, int64_t size, int64_t most, mlir::Value part);
 int64_t channelParts(int64_t size, int64_t most);
 
-/// Sums up the decays by channel of each chunk; nulls where there are none.
-DecaySums lowerDecaySums(mlir::Operation *op, const attn::RecurrenceOperands &its, StoredValues &stored);
+/// Sums up the decays by channel of each chunk, and makes its pairs, times `scale`.
+ChannelDecays lowerChannelDecays(mlir::Operation *op, const attn::RecurrenceOperands &its, StoredValues &stored,
+                                 double scale);
 
 mlir::LogicalResult lowerRecur(attn::RecurOp op, StoredValues &stored);
 mlir::LogicalResult lowerRecurBackward(attn::RecurBackwardOp op, StoredValues &stored);
