@@ -52,13 +52,14 @@ class Reads:
     ``unchanged()`` then says, in less time, that another walk would find the same.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, names: Iterable[str] = ()) -> None:
+        """``names`` are attributes that code beside the values asks objects for."""
         self._globals: list[tuple[dict[str, Any], str, Any]] = []
         self._attributes: list[tuple[Any, str, Any]] = []
         self._mutable = False  # something was met that may change and still be itself
         self._seen: dict[int, int] = {}
         self._kept: list[Any] = []  # so that no other object takes the place of one that was seen
-        self._names: set[str] = set()
+        self._names: set[str] = set(names)
         self._open: list[Any] = []
         self._kinds: set[type] = set()
 
@@ -78,6 +79,11 @@ class Reads:
                             found.append((number, name, part))
                             again = True
         return tuple(found)
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The attributes that the code that was met asks objects for, and those that were given."""
+        return frozenset(self._names)
 
     @property
     def variables(self) -> tuple[list[Any], list[Any]] | None:

@@ -20,7 +20,9 @@ from torch._dynamo.source import AttrSource, CellContentsSource, ClosureSource, 
 from torch._dynamo.variables.base import VariableTracker
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 
-from ..compiler.origins import is_foreign, is_own
+from ..compiler.code import names_of
+from ..compiler.keys import Same
+from ..compiler.origins import LIBRARIES, is_foreign, is_own, root
 from ..compiler.reads import MISSING, Reads, Unknown
 from ..runtime.dynamo import Values, entrance, guard
 from . import autocast
@@ -41,6 +43,8 @@ class _Values(Values):
     def __init__(self, tx: Any) -> None:
         super().__init__(tx)
         self._around = 0  # how many functions the present value is around
+        self._names: frozenset[str] = frozenset()  # attributes that functions made in the compiled one ask for
+        self._compared: list[tuple[Any, Any]] = []  # (source, value): what is to be guarded by value
 
     def tensor(self, variable: Any) -> Any:
         fake = super().tensor(variable)
@@ -87,6 +91,8 @@ class _Values(Values):
         return answer
 
     def other(self, variable: Any) -> Any:
+        if isinstance(variable, (variables.UserDefinedClassVariable, variables.PythonModuleVariable)):
+            return self._named(variable)
         if isinstance(variable, variables.UserMethodVariable):
             return types.MethodType(self._function(variable), self.of(variable.obj))
         if isinstance(variable, (variables.UserFunctionVariable, variables.NestedUserFunctionVariable)):
@@ -95,6 +101,13 @@ class _Values(Values):
             keywords = {name: self.of(each) for name, each in variable.keywords.items()}
             return functools.partial(self.of(variable.func), *map(self.of, variable.args), **keywords)
         return super().other(variable)
+
+    def _named(self, variable: Any) -> Any:
+        """A class or a module: what functions ask it for is guarded, where it is not a library's."""
+        value = variable.as_python_constant()
+        if variable.source is not None and not _of_library(value):
+            self._guard(variable.source, value)
+        return value
 
     # ---- Functions
 
@@ -126,11 +139,13 @@ class _Values(Values):
         made = self._made(code, names, contents)
         made.__defaults__ = self.of(variable.defaults) if variable.defaults else None
         made.__kwdefaults__ = self.of(variable.kwdefaults) if variable.kwdefaults else None
-        for name in sorted(_names(code) & set(names)):
-            value = names[name]
-            imported = isinstance(value, types.ModuleType) or is_foreign(getattr(value, "__module__", None) or "")
-            if not imported and not isinstance(value, torch.Tensor):
-                self._guard(self._place(names, name), value)
+        read = names_of(code)
+        if read.imports:
+            raise self.refuse(f"the import in '{code.co_name}'", _REMEDY)
+        self._names |= read.attributes
+        for name in read.globals:
+            if name in names and not _of_library(names[name]) and not isinstance(names[name], torch.Tensor):
+                self._guard(self._place(names, name), names[name])
         return made
 
     def _made(self, code: types.CodeType, names: dict[str, Any], contents: list[Any]) -> Any:
@@ -164,18 +179,42 @@ class _Values(Values):
 
     def _guard(self, source: Any, value: Any) -> None:
         """Compile again where what is at ``source`` is no longer equal to ``value``."""
-        reads = _Guarded()
-        expected = _key(value, reads)
-        if expected is None:
+        self._compared.append((source, value))
+
+    def settle(self) -> None:
+        # Of an object the attributes count that any code of the call names: a method has its object elsewhere.
+        names, known = self._names, -1
+        while len(names) > known:
+            known = len(names)
+            for source, value in self._compared:
+                reads = self._read(source, value, names)[1]
+                names |= reads.names
+        met: set[int] = set()
+        for source, value in self._compared:
+            met |= self._compare(source, value, names)
+        if any(number not in met for number in self.fixed):
+            raise self.refuse("a tensor that the kernels read and that no variable leads to")
+        self._compared.clear()
+
+    def _read(self, source: Any, value: Any, names: frozenset[str]) -> tuple[Hashable, _Guarded]:
+        reads = _Guarded(names, self.fixed)
+        found = _key(value, reads)
+        if found is None:
             raise self.refuse(f"a {type(value).__name__} at '{source.name}' of which no copy can be compared", _REMEDY)
+        return found, reads
+
+    def _compare(self, source: Any, value: Any, names: frozenset[str]) -> set[int]:
+        """Install the guard; gives the tensors that it compares, by their ids."""
+        (expected, reads), fixed = self._read(source, value, names), self.fixed
 
         def compare(found: Any) -> bool:
-            return _key(found) == expected
+            return _key(found, _Guarded(names, fixed)) == expected
 
         known = reads.variables
         check = compare if known is None else guard(value, *known, MISSING, compare)
 
         self._install(source, "is as it was when a program of Weft was traced", check)
+        return reads.met
 
     def _install(self, source: Any, what: str, check: Callable[[Any], bool]) -> None:
         def create(builder: Any, guard: Any) -> None:
@@ -186,13 +225,21 @@ class _Values(Values):
 
 
 class _Guarded(Reads):
-    """What a guard compares: tensors are Dynamo's to guard, and what makes some is a node of the graph."""
+    """What a guard compares: tensors that are inputs of the graph are Dynamo's to guard, and what makes some is a node
+    of it. Those that are ``fixed`` in the graph, which were found in objects, have to be these very ones."""
+
+    def __init__(self, names: frozenset[str], fixed: dict[int, Any]) -> None:
+        super().__init__(names)
+        self._fixed = fixed
+        self.met: set[int] = set()
 
     def value(self, value: Any) -> Hashable:
         if any(value is each for each in _MAKERS):
             return ("torch", value.__name__)
         if isinstance(value, torch.Tensor):
-            return ("tensor", str(value.dtype), value.dim())
+            fixed = id(value) in self._fixed
+            self.met.add(id(value))
+            return (Same(value), value.requires_grad) if fixed else ("tensor", str(value.dtype), value.dim())
         return super().value(value)
 
 
@@ -201,18 +248,18 @@ def _version(tensor: Any) -> int | None:
     return None if tensor is None else int(tensor._version)
 
 
-def _key(value: Any, reads: Reads | None = None) -> Hashable | None:
+def _key(value: Any, reads: Reads) -> Hashable | None:
     trust_libraries()
     try:
-        return (reads or _Guarded()).key(value)
+        return reads.key(value)
     except (Unknown, RecursionError):
         return None
 
 
-def _names(code: types.CodeType) -> set[str]:
-    """The names that code reads, that of the functions in it too."""
-    inner = (each for each in code.co_consts if isinstance(each, types.CodeType))
-    return set(code.co_names).union(*map(_names, inner))
+def _of_library(value: Any) -> bool:
+    """Whether a value is a library's, or this package's: Reads knows the rest of Python's, such as os.environ."""
+    module = value.__name__ if isinstance(value, types.ModuleType) else getattr(value, "__module__", None)
+    return root(module) in (*LIBRARIES, "weft")
 
 
 def call(function: Callable[..., Any], args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:

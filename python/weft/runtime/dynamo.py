@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import types
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -42,7 +42,8 @@ class Values:
         self.tx = tx
         self._variables: dict[int, Any] = {}
         self._kept: list[Any] = []  # so that no other tensor takes the place of one that was seen
-        self._adding = False  # a node: what torch calls to find its result is no other node
+        self.fixed: dict[int, Any] = {}  # tensors, by their id, that the graph has as they are: no inputs of it
+        self._adding = False  # to the graph: what torch calls for it is no node
 
     # ---- From variables to values
 
@@ -85,6 +86,9 @@ class Values:
         except NotImplementedError:
             raise self.refuse(f"a value of type '{type_of(variable)}'") from None
 
+    def settle(self) -> None:
+        """Guard what is not guarded yet: the call was made."""
+
     # ---- From values to variables
 
     def record(self, made: operators.Operators, tensors: Sequence[Any]) -> tuple[Any, ...]:
@@ -110,12 +114,18 @@ class Values:
         return tree_unflatten(self._node(function, args, keywords), structure)
 
     def _node(self, target: Any, args: Any, keywords: Any) -> list[Any]:
-        self._adding = True
-        try:
+        with self._added():
             variable = wrap_fx_proxy(self.tx, self.tx.output.create_proxy("call_function", target, args, keywords))
-        finally:
-            self._adding = False
         return [self.of(each) for each in ([variable] if not hasattr(variable, "items") else variable.items)]
+
+    @contextlib.contextmanager
+    def _added(self) -> Iterator[None]:
+        """A ``with`` in which torch adds to its graph, and calls functions on the way that are no part of it."""
+        before, self._adding = self._adding, True
+        try:
+            yield
+        finally:
+            self._adding = before
 
     def _proxy(self, tensor: Any) -> Any:
         variable = self._variables.get(id(tensor))
@@ -123,8 +133,10 @@ class Values:
             if isinstance(tensor, FakeTensor):
                 raise self.refuse("a tensor that is computed on the way to the kernels")
             name = f"weft_{len(self._variables)}"
-            variable = self.tx.output.register_attr_or_module(tensor, name, source=ConstantSource(name))
+            with self._added():
+                variable = self.tx.output.register_attr_or_module(tensor, name, source=ConstantSource(name))
             self._know(tensor, variable)
+            self.fixed[id(tensor)] = tensor
         return variable.as_proxy()
 
     def _know(self, tensor: Any, variable: Any) -> None:
@@ -194,7 +206,9 @@ def entrance(call: Callable[..., Any], values: type[Values]) -> None:
             function, given, keywords = (found.of(each) for each in args)
             fake = tx.output.fake_mode or contextlib.nullcontext()
             with fake, operators.recorded_by(found.record), _Computed(found):
-                return found.variable(function(*given, **keywords))
+                result = found.variable(function(*given, **keywords))
+            found.settle()
+            return result
 
     trace_rules.get_torch_obj_rule_map()[call] = Call
 
