@@ -14,6 +14,7 @@ import torch
 import weft
 from module_samples import REFUSED_SIZES, REFUSED_TENSORS, SAMPLES
 from torch.func import functional_call
+from torch.nn.utils import parametrize, prune
 from torch.utils.checkpoint import checkpoint
 from weft.testing import judge
 
@@ -174,6 +175,106 @@ def test_some_parameters_frozen(sample, generator):
             torch.testing.assert_close(found[name], expected[name], rtol=1e-5, atol=1e-5)
         else:
             assert found[name] is None
+
+
+def pruned(layer, name):
+    prune.l1_unstructured(layer, name, amount=0.5)
+
+
+def weight_norm(layer, name):
+    torch.nn.utils.weight_norm(layer, name)
+
+
+def parametrized(layer, name):
+    parametrize.register_parametrization(layer, name, torch.nn.Tanh())
+
+
+CHANGES = {
+    "pruning": pruned,
+    "weight norm, by a hook": weight_norm,
+    "weight norm": torch.nn.utils.parametrizations.weight_norm,
+    "parametrization": parametrized,
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_weights_that_are_made_anew(sample, change, generator):
+    """What makes a layer's weight of other parameters, at each of its calls, goes on as these change."""
+    module, plain = twins(sample)
+    x, d_out = drawn(sample, generator), drawn(sample, generator)
+    for layers in (module, plain):
+        for each in list(layers.modules()):
+            if isinstance(getattr(each, "weight", None), torch.nn.Parameter) and each.weight.dim() > 1:
+                CHANGES[change](each, "weight")
+    plain.load_state_dict(module.state_dict())
+    names = {name for name, _ in plain.named_parameters()}
+    for _ in range(2):  # as an optimizer changes them
+        found, expected = (
+            gradients(each, x, d_out, lambda x, f=each: f(x, **sample.given(2))) for each in (module, plain)
+        )
+        assert found.keys() == expected.keys() == names | {"out", "x"}
+        for name, value in expected.items():
+            if sample.bends and name != "out":
+                continue
+            torch.testing.assert_close(
+                found[name], value, rtol=1e-3, atol=1e-4, msg=lambda text, n=name: f"{n}: {text}"
+            )
+        with torch.no_grad():
+            for name, each in module.named_parameters():
+                each.mul_(0.7)
+                plain.get_parameter(name).mul_(0.7)
+
+
+class Adapted(torch.nn.Module):
+    """A linear map and one of low rank beside it, as adapters have it."""
+
+    def __init__(self, inner):
+        super().__init__()
+        self.inner = inner
+        self.down = torch.nn.Parameter(torch.randn(2, inner.in_features) / 4)
+        self.up = torch.nn.Parameter(torch.randn(inner.out_features, 2) / 4)
+
+    def forward(self, x):
+        return self.inner(x) + x @ self.down.T @ self.up.T
+
+
+def test_adapters_around_linear_maps(sample, generator):
+    module = sample.module()
+    merged = copy.deepcopy(module)
+    maps = [name for name, each in module.named_children() if type(each) is torch.nn.Linear]
+    for name in maps:
+        adapted = Adapted(getattr(module, name))
+        setattr(module, name, adapted)
+        with torch.no_grad():
+            getattr(merged, name).weight += adapted.up @ adapted.down
+    x, d_out = drawn(sample, generator), drawn(sample, generator)
+    more = sample.given(2)
+    found = gradients(module, x, d_out, lambda x: module(x, **more))
+    expected = gradients(merged, x, d_out, lambda x: merged(x, **more))
+    torch.testing.assert_close(found["out"], expected["out"], rtol=1e-4, atol=2e-5)
+    assert maps and all(found[f"{name}.{part}"].any() for name in maps for part in ("down", "up"))
+
+
+@pytest.mark.parametrize(
+    ("name", "place"),
+    [("sema", "lepe"), ("gau with convolutions", "conv_g"), ("sas", "q_expand.linear1")],
+)
+def test_layers_whose_weights_kernels_take(name, place, generator):
+    """A hook is called, with the weights; another layer in the place is refused."""
+    module = SAMPLES[name].module()
+    x = drawn(SAMPLES[name], generator)
+    holder, _, last = place.rpartition(".")
+    part, seen = module.get_submodule(place), []
+    expected = module(x)
+    hook = part.register_forward_hook(lambda layer, given, result: seen.append(result))
+    assert torch.equal(module(x), expected)
+    assert len(seen) == 1 and seen[0][0] is part.weight
+    hook.remove()
+    part.register_forward_hook(lambda layer, given, result: (0 * result[0], result[1]))
+    assert not torch.equal(module(x), expected)
+    setattr(module.get_submodule(holder), last, torch.nn.Sequential(part))
+    with pytest.raises(TypeError, match=f"expected '{last}' to be the layer that it was made with.*'Sequential'"):
+        module(x)
 
 
 @pytest.mark.parametrize("batch", [0, 1, 5])

@@ -73,8 +73,9 @@ def pattern(module: str, value: Any) -> None:
         )
 
 
-def tensor(module: str, name: str, x: Any, shape: str, sizes: tuple[int | None, ...], like: torch.Tensor) -> None:
-    """Refuse what is no floating tensor of these sizes, None being any, on the device and of the type of ``like``.
+def tensor(module: str, name: str, x: Any, shape: str, sizes: tuple[int | None, ...], part: torch.nn.Module) -> None:
+    """Refuse what is no floating tensor of these sizes, None being any, on the device and of the type of the weight of
+    ``part``. One that has no weight of its own, as where a module of the user's stands around it, takes what it takes.
 
     Under torch.autocast other floating types do too: operands are cast.
     """
@@ -89,6 +90,8 @@ def tensor(module: str, name: str, x: Any, shape: str, sizes: tuple[int | None, 
     if x.layout != torch.strided or x.is_nested:
         given = "a nested one" if x.is_nested else f"one of layout {_name(x.layout)}"
         raise ValueError(f"{module}: expected '{name}' to be a tensor with strides, but got {given}")
+    # (Not ``part.weight``: where it is parametrized, that computes it, and may draw numbers or take a step.)
+    like = dict(part.named_parameters(recurse=False)).get("weight", x)
     if x.device != like.device:
         raise ValueError(f"{module}: expected '{name}' on {like.device} as the parameters are, but got {x.device}")
     if autocast.is_on(x.device.type):

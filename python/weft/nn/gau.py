@@ -9,7 +9,7 @@ import torch
 from torch.nn.functional import silu
 
 from weft import attention
-from weft.nn import checks
+from weft.nn import checks, parts
 from weft.patterns import Pattern
 from weft.programs import mixers
 from weft.programs.program import program
@@ -75,7 +75,7 @@ class GAU(torch.nn.Module):
         for name in ("kappa_q", "mu_q", "kappa_k", "mu_k"):
             self.register_parameter(name, torch.nn.Parameter(torch.empty(size, **place)))
         for name in ("conv_u", "conv_g") if kernel else ():
-            self.add_module(name, torch.nn.Conv1d(dim, dim, kernel, groups=dim, bias=bias, **place))
+            self.add_module(name, parts.Conv1d(dim, dim, kernel, groups=dim, bias=bias, **place))
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -87,9 +87,11 @@ class GAU(torch.nn.Module):
 
     def forward(self, x: torch.Tensor, cu_seqlens: torch.Tensor | None = None) -> torch.Tensor:
         """See the class."""
-        checks.tensor("GAU", "x", x, f"[B, N, {self.dim}]", (None, None, self.dim), self.u_proj.weight)
+        checks.tensor("GAU", "x", x, f"[B, N, {self.dim}]", (None, None, self.dim), self.u_proj)
         checks.starts("GAU", cu_seqlens, x)
-        x_u, x_g = (_convolved(x, each, cu_seqlens) for each in (self.conv_u, self.conv_g)) if self.kernel else (x, x)
+        x_u, x_g = x, x
+        if self.kernel:
+            x_u, x_g = (_convolved(x, *parts.weights(self, name), cu_seqlens) for name in ("conv_u", "conv_g"))
         u, v, g = silu(self.u_proj(x_u)), silu(self.v_proj(x)), silu(self.g_proj(x_g))
         u, v, g = (each.unsqueeze(1) for each in checks.cast(u, v, g))
         # κ and μ are of their own type: q and k are rounded once
@@ -103,9 +105,11 @@ class GAU(torch.nn.Module):
         return f"{self.dim}, size={self.size}, value_size={self.value_size}, pattern={self.pattern}{kernel}"
 
 
-def _convolved(x: torch.Tensor, conv: Any, cu_seqlens: torch.Tensor | None) -> torch.Tensor:
+def _convolved(
+    x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, cu_seqlens: torch.Tensor | None
+) -> torch.Tensor:
     """x [B, N, dim] under a causal depthwise convolution, whose weight torch reads as a correlation."""
-    x, weight, bias = checks.cast(x, conv.weight, conv.bias)
+    x, weight, bias = checks.cast(x, weight, bias)
     taps = weight[:, 0].flip(-1).t().contiguous()
     out = _along(x.unsqueeze(1), taps, cu_seqlens).squeeze(1)
     return out if bias is None else out + bias

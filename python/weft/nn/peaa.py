@@ -45,7 +45,7 @@ class PEAA(torch.nn.Linear):
     def forward(self, y: torch.Tensor) -> torch.Tensor:
         """See the class."""
         sizes = (None, None, None, self.head_size)
-        checks.tensor("PEAA", "y", y, f"[B, Ĥ, N, {self.head_size}]", sizes, self.weight)
+        checks.tensor("PEAA", "y", y, f"[B, Ĥ, N, {self.head_size}]", sizes, self)
         checks.divides("PEAA", **{"the heads of y": y.shape[1], "heads": self.heads})
         y, weight, bias = checks.cast(y, self.weight, self.bias)
         return attention.peaa(y, weight, bias, self.heads)

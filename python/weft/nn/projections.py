@@ -39,7 +39,7 @@ class Projections(torch.nn.Module):
         """Queries [B, H, N, D], keys and values [B, Hkv, N, D] of x [B, N, dim], which is checked."""
         length = "N" if tokens is None else str(tokens)
         shape = f"[B, {length}, {self.dim}]"
-        checks.tensor(type(self).__name__, "x", x, shape, (None, tokens, self.dim), self.q_proj.weight)
+        checks.tensor(type(self).__name__, "x", x, shape, (None, tokens, self.dim), self.q_proj)
         return (
             split_heads(self.q_proj(x), self.heads),
             split_heads(self.k_proj(x), self.kv_heads),

@@ -9,9 +9,11 @@ import torch
 
 from weft import attention
 from weft.integers import cdiv
-from weft.nn import checks
+from weft.nn import checks, parts
 from weft.nn.peaa import PEAA
 from weft.nn.projections import Projections
+
+KINDS = ("weight", "bias")
 
 
 class Expansion(torch.nn.Module):
@@ -22,16 +24,16 @@ class Expansion(torch.nn.Module):
         self, heads: int, expanded_heads: int, kernel: int, size: int, expanded_size: int | None, **place: Any
     ) -> None:
         super().__init__()
-        self.conv1 = torch.nn.Conv1d(heads, expanded_heads, kernel, padding=kernel // 2, **place)
-        self.conv2 = torch.nn.Conv1d(expanded_heads, expanded_heads, kernel, padding=kernel // 2, **place)
+        self.conv1 = parts.Conv1d(heads, expanded_heads, kernel, padding=kernel // 2, **place)
+        self.conv2 = parts.Conv1d(expanded_heads, expanded_heads, kernel, padding=kernel // 2, **place)
         if expanded_size is not None:
-            self.linear1 = torch.nn.Linear(size, expanded_size, **place)
-            self.linear2 = torch.nn.Linear(expanded_size, expanded_size, **place)
+            self.linear1 = parts.Linear(size, expanded_size, **place)
+            self.linear2 = parts.Linear(expanded_size, expanded_size, **place)
 
     def weights(self) -> dict[str, torch.Tensor]:
         """As weft.attention.sas takes them, cast under autocast."""
-        named = dict(self.named_parameters())
-        return dict(zip(named, checks.cast(*named.values()), strict=True))
+        found = {name: checks.cast(*parts.weights(self, name)) for name, _ in self.named_children()}
+        return {f"{name}.{kind}": each for name, pair in found.items() for kind, each in zip(KINDS, pair, strict=True)}
 
 
 class SAS(Projections):

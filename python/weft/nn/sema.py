@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from weft import attention
-from weft.nn import checks
+from weft.nn import checks, parts
 from weft.nn.projections import Projections, join_heads
 
 
@@ -71,7 +71,7 @@ class SEMA(Projections):
         self.lepe: torch.nn.Module | None = None
         if not isinstance(kernel, int) or isinstance(kernel, bool) or kernel != 0:
             checks.odd("SEMA", kernel=kernel)
-            conv: Any = torch.nn.Conv1d if grid is None else torch.nn.Conv2d
+            conv: Any = parts.Conv1d if grid is None else parts.Conv2d
             channels = self.kv_heads * self.head_size
             self.lepe = conv(
                 channels, channels, kernel, padding=kernel // 2, groups=channels, device=device, dtype=dtype
@@ -80,7 +80,7 @@ class SEMA(Projections):
     def forward(self, x: torch.Tensor, cu_seqlens: torch.Tensor | None = None) -> torch.Tensor:
         """See the class."""
         q, k, v = self.split(x, self.grid and self.grid[0] * self.grid[1])
-        weight, bias = (None, None) if self.lepe is None else (self.lepe.weight, self.lepe.bias)
+        weight, bias = (None, None) if self.lepe is None else parts.weights(self, "lepe")
         checks.starts("SEMA", cu_seqlens, x)
         if cu_seqlens is not None and self.grid is not None:
             raise ValueError("SEMA: expected no 'cu_seqlens' with 'grid', whose tokens are one sequence")
