@@ -8,6 +8,8 @@ import pytest
 import torch
 import torch.autograd.forward_ad as forward_ad
 import weft
+import weft.language as wl
+from torch.fx.experimental.proxy_tensor import make_fx
 from torch.testing._internal.two_tensor import TwoTensor
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -177,6 +179,50 @@ def test_captured_tensors_are_asked_too(qkv):
         scaled(*qkv)
 
 
+@weft.jit
+def doubled(x, y):
+    at = wl.arange(0, 32)
+    wl.store(y + at, 2 * wl.load(x + at))
+
+
+def launched(x):
+    y = torch.zeros(32)
+    doubled[(1,)](x, y)
+    return y
+
+
+def directly(x):
+    """As Triton's own launchers do."""
+    y = torch.zeros(32)
+    kernel = doubled.warmup(y, y, grid=(1,))
+    kernel.run(1, 1, 1, 0, 0, None, None, None, None, x, y)
+    return y
+
+
+LAUNCHES = {
+    "trace": (lambda x: torch.jit.trace(launched, x, check_trace=False), "outside of torch.jit.trace"),
+    "make_fx": (lambda x: make_fx(launched)(x), "outside of make_fx or torch.export"),
+    "functionalize": (lambda x: torch.func.functionalize(launched)(x), "one of a torch.func transform"),
+    "vmap": (lambda x: torch.vmap(launched)(x[None]), "a batch of torch.vmap"),
+    "masked array": (lambda x: launched(np.ma.masked_array(x.numpy(), x.numpy() > 0)), "but got a masked one"),
+    "direct": (lambda x: directly(torch._neg_view(x)), "a view that is negated"),
+    "direct, make_fx": (lambda x: make_fx(directly)(x), "outside of make_fx or torch.export"),
+}
+
+
+@pytest.mark.parametrize("kind", LAUNCHES)
+def test_launches_that_would_be_missed(seed, kind):
+    """Kernels write where no recorder looks: what is recorded would be without them. (The call is known by then.)"""
+    torch.manual_seed(seed)
+    x = torch.randn(32)
+    for _ in range(2):
+        assert torch.equal(launched(x), 2 * x)
+    call, expected = LAUNCHES[kind]
+    with pytest.raises((TypeError, weft.Error), match=re.escape(expected)):
+        call(x)
+    assert torch.equal(launched(x), 2 * x)
+
+
 # ---- Right
 
 
@@ -212,6 +258,32 @@ def test_right(qkv, kind):
     q, k, v = (RIGHT[kind](x) for x in qkv)
     with torch.no_grad():
         close(attention(q, k, v), reference(q, k, v))
+
+
+BESIDE = {
+    "rows from the last": lambda a: a[:, :, ::-1],
+    "channels from the last": lambda a: a[..., ::-1],
+    "read-only": lambda a: np.broadcast_to(a, a.shape),
+    "column order": np.asfortranarray,
+    "between elements": lambda a: np.frombuffer(b"." + a.tobytes(), np.uint8)[1:].view(np.float32).reshape(a.shape),
+    "strides of parts of elements": lambda a: np.rec.fromarrays([a, a > 0], names="x, y").x,
+}
+
+
+@pytest.mark.parametrize("kind", BESIDE)
+def test_arrays_of_numpy_beside_tensors(qkv, kind):
+    """As arguments and around a score_mod: torch itself has no such tensors."""
+    q, k, v = qkv
+    array = BESIDE[kind](k.numpy())
+    keys = torch.tensor(np.ascontiguousarray(array))
+    close(attention(q, array, v), reference(q, keys, v))
+    q.requires_grad_()
+    close(attention(q, array, v), reference(q, keys, v))
+    close(torch.func.vmap(lambda q: attention(q, array, v))(q[None])[0], reference(q, keys, v))
+    table = BESIDE[kind](np.random.default_rng(0).random(SHAPE, dtype=np.float32))
+    found = weft.attention.attend(q, k, v, score_mod=lambda s, b, h, n, m: s + table[b, h, m, 3])
+    scores = q.double() @ k.double().mT / 4 + torch.tensor(np.ascontiguousarray(table)).double()[..., None, :, 3]
+    close(found, scores.softmax(-1) @ v.double())
 
 
 @pytest.mark.parametrize("kind", [kind for kind in RIGHT if kind not in ("parameter", "as they are")])

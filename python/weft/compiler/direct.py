@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..runtime.addressed import is_bare
 from ..runtime.devices import device_for
+from ..runtime.plain import refuse
 from . import composites, cooperative, launches
 
 if TYPE_CHECKING:
@@ -17,8 +18,10 @@ if TYPE_CHECKING:
 def launch(kernel: Kernel, grid: tuple[int, ...], args: Sequence[Any]) -> None:
     """Launch a kernel with an argument for each parameter, or for each that is no constant. Raises TypeError where
     there are more or fewer, ValueError where one is not the multiple that the kernel was promised,
-    weft.Error where programs of a cooperative launch do not all run at once."""
+    weft.Error where an array is more than its memory, and where programs of a cooperative launch do not all run at
+    once."""
     values = _values(kernel, args)
+    refuse(zip(kernel.signature.arguments, values, strict=True))
     for (name, argument), value in zip(kernel.signature.arguments.items(), values, strict=True):
         if argument.divisibility > 1 and _number(value) % argument.divisibility:
             raise ValueError(

@@ -19,6 +19,7 @@ from ..runtime import exchange
 from ..runtime.addressed import is_bare
 from ..runtime.descriptors import leaves
 from ..runtime.devices import device_for
+from ..runtime.plain import observed, recording
 from ..targets import default_target
 from . import composites, cooperative, launches, parameters, scope
 from .code import Names
@@ -246,7 +247,9 @@ class JITFunction(Launchable):
     def _call(self, grid: Any, /, *args: Any, **kwargs: Any) -> Kernel | None:
         for hook in self.pre_run_hooks:
             hook(*args, **kwargs)
-        found = self._launches.find(args, kwargs) or self._described.find(args, kwargs)
+        found = None  # where torch's operations are followed, tensors may be more than their memory
+        if not observed():
+            found = self._launches.find(args, kwargs) or self._described.find(args, kwargs)
         if found is not None and found[0].debug == self.debug:
             launch, values = found
         else:
@@ -270,6 +273,11 @@ class JITFunction(Launchable):
 
     def _launch(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Launch, tuple[Any, ...]]:
         """What a call becomes, found the long way, and known again after it."""
+        if recorder := recording():
+            raise TypeError(
+                f"'{self.__name__}': expected a launch outside of {recorder}, which does not see what kernels compute: "
+                "make it an operator of torch's, by torch.library.custom_op"
+            )
         rest = dict(kwargs)
         options = self._pop_options(rest)
         values = self._values(args, rest)

@@ -115,6 +115,8 @@ def _torch(parameter: Parameter, value: Any) -> Token:
 
 
 def _numpy(parameter: Parameter, value: Any) -> Token:
+    if wrong := objection(value):
+        raise TypeError(f"{wrong.text(repr(parameter.name))}; {wrong.remedy}")
     return _array(parameter, value.dtype, value.ctypes.data)
 
 

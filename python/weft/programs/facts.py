@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -75,8 +76,17 @@ def _is_bits(array: Any, declared: dtype) -> bool:
     return bits is not None and hasattr(array, "ctypes") and str(array.dtype) == bits
 
 
+def _lies_as_torchs(array: Any) -> bool:
+    """Whether an array of NumPy's lies in memory as tensors of torch may: at whole elements, and none before another
+    that follows it."""
+    return array.flags.aligned and all(stride >= 0 and stride % array.itemsize == 0 for stride in array.strides)
+
+
 def has_rows(array: Any) -> bool:
-    """Whether the last axis of an array has no gaps; of any other array kernels read a contiguous copy."""
+    """Whether the last axis of an array has no gaps; of any other array, and of one that lies as no tensor of torch
+    may, kernels read a contiguous copy."""
+    if not hasattr(array, "data_ptr") and not _lies_as_torchs(array):
+        return False
     if array.ndim == 0 or array.shape[-1] == 1:
         return True
     if hasattr(array, "data_ptr"):
@@ -93,7 +103,7 @@ def is_aligned(array: Any) -> bool:
     else:
         address, size, strides = array.ctypes.data, array.itemsize, array.strides
     if not has_rows(array):
-        return array.shape[-1] * size % 16 == 0 or all(extent <= 1 for extent in array.shape[:-1])
+        return math.prod(array.shape[-1:]) * size % 16 == 0 or all(extent <= 1 for extent in array.shape[:-1])
     if address % 16:
         return False
     return all(stride % 16 == 0 or extent <= 1 for stride, extent in zip(strides[:-1], array.shape, strict=False))

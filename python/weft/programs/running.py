@@ -130,7 +130,7 @@ def alike(arrays: Sequence[Any]) -> list[Any]:
     if not any(hasattr(array, "data_ptr") for array in arrays):
         import numpy as np
 
-        return [a if has_rows(a) else np.ascontiguousarray(a) for a in arrays]
+        return [a if has_rows(a) else np.array(a, order="C") for a in arrays]
     import torch
 
     found = [a if isinstance(a, torch.Tensor) else in_torch(a) for a in arrays]
@@ -138,9 +138,13 @@ def alike(arrays: Sequence[Any]) -> list[Any]:
 
 
 def in_torch(array: Any) -> Any:
-    """An array of NumPy as a tensor of the same memory; torch knows no type of ml_dtypes."""
+    """An array of NumPy as a tensor of the same memory, or of a copy where torch has no such tensors; it knows no type
+    of ml_dtypes."""
+    import numpy as np
     import torch
 
+    if not has_rows(array):
+        array = np.array(array, order="C")
     kind = str(array.dtype)
     if kind != "bfloat16" and not kind.startswith("float8"):
         return torch.from_numpy(array)
