@@ -242,3 +242,32 @@ def test_patterns(qkv, name):
         put(size)
         ids = documents(size)[0]
         close(compiled(*qkv), reference(*qkv, mask=ids[:, None] == ids[None]))
+
+
+# ---- Functions of this package, which have their code in common
+
+
+def test_operations(qkv):
+    compiled = torch.compile(lambda q: PLACE.held(q), backend="eager", fullgraph=True)
+    for operation in (weft.exp, weft.tanh, weft.relu, weft.exp):
+        PLACE.held = operation
+        assert torch.equal(compiled(qkv[0]), operation(qkv[0]))
+
+
+def scaled(factor):
+    @weft.program
+    def attention(q, k, v):
+        return weft.softmax(q, k, scale=factor / 4) @ v
+
+    return attention.compile("sm_80", ", ".join(f"{name}:fp32[B,H,N,16]:16" for name in "qkv"))
+
+
+@pytest.mark.parametrize("differentiable", [True, False])
+def test_programs_of_libraries(qkv, differentiable):
+    libraries = {factor: scaled(factor) for factor in set(FACTORS)}
+    get = weft.runtime.Library.differentiable if differentiable else weft.runtime.Library.program
+    programs = {factor: get(library, "attention") for factor, library in libraries.items()}
+    compiled = torch.compile(lambda q, k, v: PLACE.held(q, k, v), backend="eager", fullgraph=True)
+    for factor in FACTORS:
+        PLACE.held = programs[factor]
+        close(compiled(*qkv), reference(*qkv, factor))

@@ -117,7 +117,9 @@ class _Values(Values):
             return self._nested(variable)
         function = variable.fn
         joins = function.__module__ == _FLEX and function.__closure__  # and_masks, or_masks: of masks around it
-        if is_own(function.__code__.co_filename) or (is_foreign(function.__module__) and not joins):
+        if is_own(function.__code__.co_filename):
+            return self.own(variable)
+        if is_foreign(function.__module__) and not joins:
             return function
         source = variable.get_source()
         if source is None:

@@ -80,11 +80,19 @@ class Values:
     def other(self, variable: Any) -> Any:
         """Any other value: a number, a type, a function of this package."""
         if isinstance(variable, variables.UserFunctionVariable):
-            return variable.fn
+            return self.own(variable)
         try:
             return variable.as_python_constant()
         except NotImplementedError:
             raise self.refuse(f"a value of type '{type_of(variable)}'") from None
+
+    def own(self, variable: Any) -> Any:
+        """A function of this package: that very one in each call, as Dynamo itself compares but its code. So
+        functions of different libraries' programs are one to it."""
+        source = variable.get_source()
+        if source is not None and variable.fn.__closure__:
+            install_guard(source.make_guard(GuardBuilder.ID_MATCH))
+        return variable.fn
 
     def settle(self) -> None:
         """Guard what is not guarded yet: the call was made."""
