@@ -60,6 +60,46 @@ def test_loading():
     assert done.returncode == 0, done.stderr
 
 
+FORKING = """
+import os, sys, threading, time
+import torch, weft
+from weft.attention import attend
+
+torch.set_num_threads(1)
+q = torch.randn(1, 2, 24, 16)
+at_work = True
+
+
+def compile_many():
+    number = 0
+    while at_work:
+        number += 1
+        attend(q, q, q, weft.window(number, 1))
+
+
+thread = threading.Thread(target=compile_many)
+thread.start()
+time.sleep(0.3)
+codes = []
+for number in range(5):
+    child = os.fork()
+    if not child:
+        attend(q, q, q, weft.window(1000 + number, 2))
+        os._exit(7)
+    end = time.monotonic() + 20
+    while not (found := os.waitpid(child, os.WNOHANG))[0] and time.monotonic() < end:
+        time.sleep(0.05)
+    codes.append(os.waitstatus_to_exitcode(found[1]) if found[0] else "hangs")
+    if not found[0]:
+        os.kill(child, 9)
+        os.waitpid(child, 0)
+        break
+at_work = False
+thread.join()
+assert codes == [7] * 5, codes
+"""
+
+
 @pytest.mark.parametrize(
     "names", [("attention", "gau"), pytest.param(None, marks=pytest.mark.slow)], ids=["two", "every mechanism"]
 )
@@ -110,3 +150,11 @@ def test_recent():
         return len(table)
 
     assert all(size <= 3 for size in together(use, range(2 * THREADS)))
+
+
+def test_forks_while_a_thread_compiles():
+    """The child has no such thread, which would never give back what it held."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "python"), "WEFT_CACHE": "0"}
+    command = [sys.executable, "-W", "ignore", "-c", FORKING]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=180, check=False)
+    assert done.returncode == 0, done.stderr

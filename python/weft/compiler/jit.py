@@ -8,11 +8,11 @@ import functools
 import hashlib
 import inspect
 import json
-import threading
 import types
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any
 
+from .. import locks
 from ..language.types import dtype
 from ..recent import Recent
 from ..runtime import exchange
@@ -36,7 +36,7 @@ from .source import Source, file_lines, listed, read
 from .specialise import CONSTANT, compared, refused, token
 from .targets import target_of
 
-_lock = threading.RLock()
+_lock = locks.lock("kernels")
 _OPTIONS = ("num_warps", "num_stages", "debug", "enable_fp_fusion")
 # Triton's advice on schedules, for other vendors' machines too, and where its libdevice lies: without effect here, for
 # values that change no result.

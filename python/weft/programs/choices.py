@@ -12,10 +12,10 @@ import functools
 import hashlib
 import itertools
 import json
-import threading
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from .. import locks
 from ..compiler import cache
 from ..compiler.fingerprint import compiler_fingerprint
 from ..runtime.program import forget_operators
@@ -23,7 +23,7 @@ from .buckets import Bucket
 from .modelled import modelled
 
 _FORMAT = 2
-_lock = threading.RLock()
+_lock = locks.lock("choices")
 _known: dict[tuple[str, str], list[dict[str, Any]]] = {}
 _changes = itertools.count()
 _last = next(_changes)

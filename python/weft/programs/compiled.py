@@ -6,11 +6,11 @@ from __future__ import annotations
 import dataclasses
 import functools
 import json
-import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from .. import locks
 from ..compiler import cache
 from ..compiler.diagnostics import CompilationError, from_native
 from ..compiler.fingerprint import compiler_fingerprint
@@ -23,7 +23,7 @@ from .trace import Traced
 
 STAGES = ("attn", "launches", "tile", "warp", "pipelined", "llvm")
 _FORMAT = 2  # of a cache entry
-_lock = threading.RLock()
+_lock = locks.lock("forms")
 # A form takes most of a megabyte: PTX, plans, and what the simulator decodes of them.
 _compiled: Recent[tuple[str, str, bool, str], Compiled] = Recent(256)
 _linearised: Recent[tuple[str, str, str, tuple[int, ...]], Compiled] = Recent(256)

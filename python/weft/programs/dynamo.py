@@ -181,6 +181,7 @@ class _Values(Values):
 
     def _guard(self, source: Any, value: Any) -> None:
         """Compile again where what is at ``source`` is no longer equal to ``value``."""
+        self._read(source, value, self._names)  # refused before the call is made
         self._compared.append((source, value))
 
     def settle(self) -> None:

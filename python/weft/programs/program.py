@@ -10,11 +10,11 @@ import dataclasses
 import functools
 import inspect
 import os
-import threading
 import types
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from .. import locks
 from ..compiler import places
 from ..compiler.cubins import Asked
 from ..compiler.diagnostics import Position
@@ -35,7 +35,7 @@ from .running import Saved
 from .signature import arguments_of, elements_of
 from .trace import Traced, trace
 
-_lock = threading.RLock()
+_lock = locks.lock("traces")
 
 
 class Program(Decorated):

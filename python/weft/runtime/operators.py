@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
 
-from weft import native
+from weft import locks, native
 
 from . import batching, flops, transforms
 from .elements import TORCH
@@ -49,7 +49,7 @@ class _Library(torch.library.Library):
 
 
 _LIBRARY = _Library()
-_lock = threading.RLock()
+_lock = locks.lock("operators")
 _made: dict[str, Operators] = {}
 _linearised: dict[str, LinearisedOperator] = {}
 _recorders = threading.local()
