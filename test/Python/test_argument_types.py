@@ -127,6 +127,7 @@ REFUSED = {
     "sink of bool": (lambda q, k, v: attend(q, k, v, sink=truths(H)), "'sink' of .* but got int1"),
     "sink of int32": (lambda q, k, v: attend(q, k, v, sink=integers(H)), "'sink' of .* but got int32"),
     "operands of int32": (lambda q, k, v: attend(q.int(), k.int(), v.int()), "queries of .* but got int32"),
+    "queries of int32": (lambda q, k, v: attend(q.int(), k, v), "queries of .* but got int32"),
     "operands of bool": (lambda q, k, v: attend(q > 0, k > 0, v > 0), "queries of .* but got int1"),
     "values of int32": (lambda q, k, v: weft.mean() @ v.int(), "values of .* but got int32"),
     "scale True": (lambda q, k, v: attend(q, k, v, scale=True), "'scale' to be a number, but got True"),

@@ -419,3 +419,16 @@ def test_what_is_saved_may_not_change(qkv, changed):
     (x if changed == "input" else y).mul_(2)
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         y.sum().backward()
+
+
+def test_results_in_tensors_of_the_caller_are_changes(qkv):
+    """What a library's program wrote over is no longer what a backward kept."""
+    library = attention.compile("sm_80", ", ".join(f"{name}:fp32[B,H,N,16]:16" for name in "qkv"))
+    out, weight = torch.zeros(SHAPE), torch.randn(SHAPE, requires_grad=True)
+    before = (out * weight).sum()
+    library.program("attention").run(qkv, [out])
+    close(out, reference(*qkv))
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        before.backward()
+    with torch.inference_mode():
+        library.program("attention").run(qkv, [torch.zeros(SHAPE)])

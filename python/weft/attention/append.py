@@ -12,6 +12,7 @@ from weft.compiler.jit import jit
 from weft.integers import next_power_of_2
 from weft.programs import static
 from weft.programs.eager import apart
+from weft.runtime.plain import changed
 
 
 @jit
@@ -115,15 +116,7 @@ def append(
             D=size, CHANNELS=next_power_of_2(size), BY_SLOT=slot_mapping is not None, PAGED=paged,
             TURNED=base is not None, SCALED=scale is not None, num_warps=1,
         )  # fmt: skip
-        _changed(cache)
-
-
-def _changed(x: Any) -> None:
-    """Tell torch that a tensor has other numbers now, so that a backward which kept it refuses to go on."""
-    from torch.autograd.graph import increment_version
-
-    if not x.is_inference():
-        increment_version(x)
+        changed([cache])
 
 
 def _rows(x: Any) -> Any:

@@ -175,6 +175,8 @@ def _check(q: Any, k: Any, v: Any, bias: Any, precision: Any) -> None:
     four_axes(q, "queries")
     four_axes(k, "keys")
     four_axes(v, "values")
+    if not q.dtype.is_fp8():
+        static.floating("queries", q)  # else values would be asked to be of a type that queries may not have
     if v.dtype != q.dtype:
         raise places.error(f"expected values of the queries' type {q.dtype}, but got {v.dtype}", "use .to(dtype)")
     if precision not in PRECISIONS:

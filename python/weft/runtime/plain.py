@@ -124,6 +124,14 @@ def refuse(arrays: Iterable[tuple[str, Any]]) -> None:
             raise refused(f"{wrong.text(repr(name))}: {wrong.remedy}")
 
 
+def changed(arrays: Iterable[Any]) -> None:
+    """Tell torch that tensors have other numbers now, so that a backward which kept one of them refuses to go on."""
+    torch: Any = sys.modules.get("torch")
+    for array in arrays:
+        if torch is not None and isinstance(array, torch.Tensor) and not array.is_inference():
+            torch.autograd.graph.increment_version(array)
+
+
 def refused(message: str) -> Exception:
     """A weft.runtime.Error with the status "invalid argument"."""
     error: Exception = native.load("_runtime").Error(message)

@@ -15,7 +15,7 @@ from weft.runtime import exchange
 from weft.runtime.compiling import compiling
 from weft.runtime.devices import device_for, open_device
 from weft.runtime.elements import OF_IR, TORCH
-from weft.runtime.plain import refuse, refused, seen_by_torch
+from weft.runtime.plain import changed, refuse, refused, seen_by_torch
 
 Found = TypeVar("Found")
 _OPTIONS = ("outputs", "stream", "device", "poison")
@@ -88,7 +88,9 @@ class Program:
         if outputs is not None:
             refuse(zip((each["name"] for each in self.outputs), outputs, strict=False))
             exchange.must_be_writable(zip((each["name"] for each in self.outputs), outputs, strict=False))
-        return self.queue(inputs, outputs, stream=stream, device=device, poison=poison)
+        made = self.queue(inputs, outputs, stream=stream, device=device, poison=poison)
+        changed(outputs or ())
+        return made
 
     def _exchanged(self, inputs: Sequence[Any], outputs: Sequence[Any] | None, **options: Any) -> tuple[Any, ...]:
         """``run`` on arrays some of which are of other libraries: results are of the first of these."""
