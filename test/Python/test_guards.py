@@ -127,8 +127,15 @@ def test_what_cannot_be_compared_breaks_the_graph(qkv):
         os.environ["WEFT_TEST_FACTOR"] = str(factor)
         close(compiled(*qkv), reference(*qkv, factor))
     torch._dynamo.reset()
-    with pytest.raises(torch._dynamo.exc.Unsupported, match="of which no copy can be compared"):
+    with pytest.raises(torch._dynamo.exc.Unsupported, match="no copy can be compared: it reads "):
         torch.compile(function, backend="eager", fullgraph=True)(*qkv)
+
+
+def test_ranges_and_slices_around_a_function(qkv):
+    steps, part = range(1, 9, 2), slice(1, 3)
+    function = lambda s, b, h, n, m: s * (steps[1] + part.stop)  # noqa: E731
+    compiled = torch.compile(lambda q, k, v: attend(q, k, v, score_mod=function), backend="eager", fullgraph=True)
+    close(compiled(*qkv), reference(*qkv, 6.0))
 
 
 # ---- Tensors

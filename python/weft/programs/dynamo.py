@@ -201,10 +201,12 @@ class _Values(Values):
 
     def _read(self, source: Any, value: Any, names: frozenset[str]) -> tuple[Hashable, _Guarded]:
         reads = _Guarded(names, self.fixed)
-        found = _key(value, reads)
-        if found is None:
-            raise self.refuse(f"a {type(value).__name__} at '{source.name}' of which no copy can be compared", _REMEDY)
-        return found, reads
+        trust_libraries()
+        try:
+            return reads.key(value), reads
+        except (Unknown, RecursionError) as error:
+            what = f"a {type(value).__name__} at '{source.name}' of which no copy can be compared: it reads {error}"
+            raise self.refuse(what, _REMEDY) from None
 
     def _compare(self, source: Any, value: Any, names: frozenset[str]) -> set[int]:
         """Install the guard; gives the tensors that it compares, by their ids."""

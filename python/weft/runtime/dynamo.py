@@ -59,7 +59,8 @@ class Values:
         if isinstance(variable, variables.lists.BaseListVariable):
             items = [self.of(each) for each in variable.items]
             kind = variable.python_type()
-            return kind(*items) if hasattr(kind, "_fields") else kind(items)
+            apart = kind in (range, slice) or hasattr(kind, "_fields")
+            return kind(*items) if apart else kind(items)
         if isinstance(variable, variables.UserDefinedObjectVariable):
             return self.object(variable)
         return self.other(variable)
