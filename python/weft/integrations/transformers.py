@@ -1,30 +1,23 @@
 # Part of Weft. SPDX-License-Identifier: Apache-2.0
 """Weft as an attention of Hugging Face's transformers: ``register()``, then ``attn_implementation="weft"``.
 
-A model makes its mask once a forward pass, by the mask interface, and hands it to every layer's attention. The mask
-here is a pattern of weft's: a mask function that is a pattern with formulas becomes it, any other is traced, and one
-that cannot be traced is refused where it is used. None is left out.
+A model makes its mask once a forward pass, by the mask interface, and hands it to every layer's attention: see
+transformers_masks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
 import transformers
-from torch.nn.attention.flex_attention import BlockMask
-from transformers.masking_utils import causal_mask_function
 
 from weft.attention.attend import attend
-from weft.attention.block_masks import mask_pattern
 from weft.compiler import places
-from weft.patterns import Pattern, causal, full, mask, window
-from weft.programs.torch_reads import AsTorch
+from weft.integrations.transformers_masks import PatternMask, attention_mask, habits
+from weft.patterns import Pattern, causal, window
 
-# Patterns of which only the distance from the query to the key counts. Others without arrays and functions are of
-# positions, which are the mask function's where the first key is at position 0.
-_DISTANCES = frozenset(("full", "causal", "window", "and", "or", "not"))
+__all__ = ["PatternMask", "attention", "attention_mask", "refuse", "register"]
 
 
 def register(name: str = "weft") -> None:
@@ -33,87 +26,6 @@ def register(name: str = "weft") -> None:
         raise ValueError(f"expected a name to register, but got {places.described(name)}")
     transformers.AttentionInterface.register(name, attention)
     transformers.AttentionMaskInterface.register(name, attention_mask)
-
-
-class PatternMask(BlockMask):
-    """A pattern in the place of a model's mask [B, 1, N, M]. It has no tables; transformers hands on BlockMasks that
-    have four axes as they are."""
-
-    def __init__(self, pattern: Pattern, shape: tuple[int, int, int, int]):
-        self.pattern = pattern
-        self._shape = shape
-        self.seq_lengths = shape[2:]
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """[B, 1, N, M]."""
-        return self._shape
-
-    def to(self, device: Any) -> PatternMask:
-        """Itself: what it reads is on the device of the model's inputs."""
-        return self
-
-    def contiguous(self) -> PatternMask:
-        """Itself, where a generation asks it as it would a tensor."""
-        return self
-
-    def __repr__(self) -> str:
-        return f"<mask {self.pattern!r} {list(self._shape)}>"
-
-    __str__ = __repr__
-
-
-def attention_mask(
-    batch_size: int,
-    q_length: int,
-    kv_length: int,
-    q_offset: int | torch.Tensor = 0,
-    kv_offset: int = 0,
-    mask_function: Callable[..., Any] = causal_mask_function,
-    attention_mask: torch.Tensor | None = None,
-    **_: Any,
-) -> PatternMask:
-    """The mask of a model's layers, as transformers' mask interface asks for it.
-
-    ``mask_function(b, h, q_idx, kv_idx)`` says which pairs attend, of positions in the whole sequence: query n is at
-    n + q_offset, key m at m + kv_offset. ``attention_mask`` [B, positions] of bool is false where a token is padding.
-    """
-    found = _placed(mask_function, q_offset, kv_offset, kv_length - q_length)
-    if attention_mask is not None:
-        found = found & _padding(attention_mask[:, kv_offset : kv_offset + kv_length], kv_length)
-    return PatternMask(found, (batch_size, 1, q_length, kv_length))
-
-
-def _placed(function: Callable[..., Any], queries: Any, keys: int, longer: int) -> Pattern:
-    """The pattern of a mask function for queries and keys that start at these positions, of ``longer`` more keys.
-
-    Where the last query is at the last key, as in a cache that grows, a pattern of distances is the function's; one of
-    positions needs keys from position 0 too. Elsewhere positions are computed from the offsets, which are tensors:
-    each step of a generation has others, and one compiled form serves them all. They are copied: a static cache moves
-    its own on in place before its layer's attention runs.
-    """
-    if isinstance(queries, int) and queries - keys == longer:
-        found = mask_pattern(function, True)
-        if queries == keys == 0 or (_spellings(found) <= _DISTANCES if keys else found.is_plain):
-            return found
-    n0, m0 = (None if isinstance(x, int) and x == 0 else torch.as_tensor(x).clone() for x in (queries, keys))
-
-    def moved(b: Any, h: Any, n: Any, m: Any) -> Any:
-        return function(b, h, n if n0 is None else n + n0, m if m0 is None else m + m0)
-
-    return mask(AsTorch(moved))
-
-
-def _spellings(pattern: Pattern) -> set[str]:
-    return {pattern.spelling}.union(*map(_spellings, pattern.parts))
-
-
-def _padding(seen: torch.Tensor, keys: int) -> Pattern:
-    """The pairs whose key is no padding: ``seen`` [B, positions] of bool; those that it does not name are padding."""
-    if seen.shape[1] == keys and bool(seen.all()):
-        return full()
-    seen = torch.nn.functional.pad(seen.bool(), (0, keys - seen.shape[1]))
-    return mask(AsTorch(lambda b, h, n, m: seen[b, m]))
 
 
 def attention(
@@ -129,25 +41,65 @@ def attention(
     sliding_window: int | None = None,
     is_causal: bool | None = None,
     position_bias: torch.Tensor | None = None,
+    sinks: torch.Tensor | None = None,
+    indices: torch.Tensor | None = None,
+    block_indices: torch.Tensor | None = None,
     **more: Any,
 ) -> tuple[torch.Tensor, None]:
     """A layer's attention, as transformers' attention interface calls it: query [B, H, N, D], key and value
     [B, Hkv, M, D] to ([B, N, H, D], None).
 
     ``softcap`` caps the scores by tanh, ``s_aux`` [H] are sinks, ``position_bias`` [B, H, N, M] is added to the scores.
+    ``sinks`` [B, H, N, 1] are sinks of each query. ``indices`` [B, N, K] are the keys that a query chose, or
+    ``block_indices`` [B, G, N, K] blocks of keys, for the heads of each of G groups; below 0 is none.
     ``dropout`` draws a seed from torch's generator. The weights themselves (output_attentions), head masks and paged
     caches are refused.
     """
     refuse(more)
     pattern, bias = _allowed(module, query, key, attention_mask, is_causal, sliding_window)
+    if indices is not None:
+        bias = _where(_chosen(indices[:, None], key.shape[2]), bias)
+    if block_indices is not None:
+        bias = _where(_of_blocks(module, block_indices, query.shape[1], key.shape[2]), bias)
     if position_bias is not None:
         bias = _added(position_bias[..., : key.shape[2]].to(query.dtype), bias)
     cap = None if softcap is None else (lambda s, b, h, n, m: softcap * torch.tanh(s / softcap))
     sink = None if s_aux is None else s_aux.to(query.dtype)
     seed = torch.randint(-(2**31), 2**31 - 1, (2,), device=query.device).int() if dropout else None
     dropped = {"dropout_p": dropout, "dropout_seed": seed}
-    out = attend(query, key, value, pattern, score_mod=cap, bias=bias, sink=sink, scale=scaling, **dropped)
+    given = {"score_mod": cap, "bias": bias, "sink": sink, "scale": scaling, **dropped}
+    if sinks is None:
+        out = attend(query, key, value, pattern, **given)
+    else:  # the normaliser has exp(sink) more: the weights' sum is that of a logistic function
+        out, lse = attend(query, key, value, pattern, **given, return_lse=True)
+        out = out * torch.sigmoid(lse[..., None] - sinks).to(out.dtype)
     return out.transpose(1, 2).contiguous(), None
+
+
+def _chosen(numbers: torch.Tensor, count: int) -> torch.Tensor:
+    """[..., count] of bool, true at the numbers [..., K]; those below 0 are none."""
+    told = torch.where(numbers < 0, count, numbers).long()
+    none = torch.zeros(*told.shape[:-1], count + 1, dtype=torch.bool, device=told.device)
+    return none.scatter(-1, told, True)[..., :count]
+
+
+def _of_blocks(module: torch.nn.Module, blocks: torch.Tensor, heads: int, keys: int) -> torch.Tensor:
+    """The pairs [B, H, N, M] whose key is in a block that the query's group chose, of bool."""
+    size = getattr(getattr(module, "indexer", None), "block_size", None)
+    if not isinstance(size, int) or heads % blocks.shape[1]:
+        raise places.error(
+            f"expected 'block_indices' of groups that divide {heads} heads, and the layer's 'indexer.block_size', "
+            f"but got {list(blocks.shape)} and {size}"
+        )
+    chosen = _chosen(blocks, -(-keys // size)).repeat_interleave(size, -1)[..., :keys]
+    return chosen.repeat_interleave(heads // blocks.shape[1], 1)
+
+
+def _where(chosen: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
+    """What is added to the scores, or of bool who attends, where a pair is chosen."""
+    if bias is None:
+        return chosen
+    return chosen & bias if bias.dtype == torch.bool else _added(bias, chosen)
 
 
 def _added(numbers: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
@@ -178,7 +130,9 @@ def _allowed(
 ) -> tuple[Pattern | None, torch.Tensor | None]:
     """Which pairs attend: a pattern, or a bias [B, H, N, M] of bool or of numbers that are added to the scores."""
     if isinstance(given, PatternMask):
-        return given.pattern, None
+        if given.pattern is not None and given.shape[2:] == (query.shape[2], key.shape[2]):
+            return given.pattern, None
+        given = given.numbers()
     if isinstance(given, torch.Tensor) and given.ndim == 4:
         own = given[..., : key.shape[2]]
         return None, own if own.dtype == torch.bool else own.to(query.dtype)
@@ -188,6 +142,8 @@ def _allowed(
             f"expected a mask [B, H, N, M], or one that 'weft' makes, but got {what}",
             "weft.integrations.transformers.register()",
         )
+    if habits(type(module).__module__) == "sums":
+        return None, None
     if is_causal is None:
         is_causal = bool(getattr(module, "is_causal", True))
     if not is_causal and left is None:

@@ -138,6 +138,7 @@ def _is_causal(module: Any, given: bool | None) -> bool:
 
 def _check_mask(given: Any) -> None:
     """Refuse masks of padded or packed sequences, which lengths do not say."""
-    text = str(given.pattern.lower([], [])) if isinstance(given, PatternMask) and given.pattern is not None else ""
-    if isinstance(given, torch.Tensor) or any(word in text for word in ("mask<", "document", "blocks")):
+    pattern = given.pattern if isinstance(given, PatternMask) else None
+    text = "" if pattern is None else str(pattern.lower([], []))
+    if (given is not None and pattern is None) or any(word in text for word in ("mask<", "document", "blocks")):
         raise ValueError("expected sequences without padding, of which causal order says who attends, but got a mask")
