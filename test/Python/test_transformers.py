@@ -248,7 +248,7 @@ def test_masks_of_formulas_are_patterns():
     assert mask_of(window, n=2, m=5, q_offset=9, kv_offset=6).pattern == weft.window(3, None) & weft.causal()
     assert mask_of(bidirectional_mask_function).pattern == weft.full()
     seen = torch.ones(2, 8, dtype=torch.bool)
-    assert mask_of(seen=seen).pattern == weft.causal() & weft.full()
+    assert mask_of(seen=seen).pattern == weft.causal()
     assert isinstance(mask_of(), PatternMask) and mask_of().shape == (2, 1, 8, 8)
 
 

@@ -11,6 +11,7 @@ transformers = pytest.importorskip("transformers")
 
 import weft  # noqa: E402
 from test_transformers import both, mask_of  # noqa: E402
+from transformers.masking_utils import bidirectional_mask_function  # noqa: E402
 from weft.integrations.transformers import PatternMask, attention, attention_mask, register  # noqa: E402
 
 pytestmark = pytest.mark.ecosystem
@@ -132,7 +133,8 @@ def test_no_mask_where_there_is_eager_attention_alone(seed):
 
 
 def test_masks_of_other_lengths(seed):
-    """A mask of more keys is cut, as eager attention does; one of fewer, or of other queries, is refused."""
+    """A mask of more keys is cut, as eager attention does; one of fewer, or of other queries, is refused, but where
+    every pair attends: eager attention has no mask then."""
     torch.manual_seed(seed)
     q, k = torch.randn(2, 2, 5, 16), torch.randn(2, 2, 8, 16)
     layer = torch.nn.Identity()
@@ -140,6 +142,10 @@ def test_masks_of_other_lengths(seed):
     ours, _ = attention(layer, q, k, k, whole)
     wide = whole.numbers()[..., :8]
     wanted = torch.nn.functional.scaled_dot_product_attention(q.double(), k.double(), k.double(), wide)
+    torch.testing.assert_close(ours.double(), wanted.transpose(1, 2), rtol=0, atol=2e-6)
+    every = mask_of(bidirectional_mask_function, n=5, m=5, seen=torch.ones(2, 5, dtype=torch.bool))
+    ours, _ = attention(layer, q, k, k, every)
+    wanted = torch.nn.functional.scaled_dot_product_attention(q.double(), k.double(), k.double())
     torch.testing.assert_close(ours.double(), wanted.transpose(1, 2), rtol=0, atol=2e-6)
     for n, m in ((5, 6), (4, 8)):
         with pytest.raises(weft.CompilationError, match=r"expected 'bias' \[2, 2, 5, 8\]"):

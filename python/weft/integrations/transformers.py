@@ -15,7 +15,7 @@ import transformers
 from weft.attention.attend import attend
 from weft.compiler import places
 from weft.integrations.transformers_masks import PatternMask, attention_mask, habits
-from weft.patterns import Pattern, causal, window
+from weft.patterns import Pattern, causal, full, window
 
 __all__ = ["PatternMask", "attention", "attention_mask", "refuse", "register"]
 
@@ -130,7 +130,8 @@ def _allowed(
 ) -> tuple[Pattern | None, torch.Tensor | None]:
     """Which pairs attend: a pattern, or a bias [B, H, N, M] of bool or of numbers that are added to the scores."""
     if isinstance(given, PatternMask):
-        if given.pattern is not None and given.shape[2:] == (query.shape[2], key.shape[2]):
+        fits = given.shape[2:] == (query.shape[2], key.shape[2])
+        if given.pattern == full() or (fits and given.pattern is not None):
             return given.pattern, None
         given = given.numbers()
     if isinstance(given, torch.Tensor) and given.ndim == 4:

@@ -20,7 +20,7 @@ from transformers.masking_utils import causal_mask_function, sdpa_mask
 
 from weft.attention.block_masks import mask_pattern
 from weft.compiler import places
-from weft.patterns import Pattern, full, mask
+from weft.patterns import Pattern, mask
 from weft.programs.torch_reads import AsTorch
 
 # Patterns of which only the distance from the query to the key counts. Others without arrays and functions are of
@@ -173,7 +173,7 @@ def attention_mask(
         return whole() if habit == "bool" else _added(whole(), more.get("dtype", torch.float32))
     found = _placed(mask_function, q_offset, kv_offset, kv_length - q_length)
     if attention_mask is not None:
-        found = found & _padding(attention_mask[:, kv_offset : kv_offset + kv_length], kv_length)
+        found = _without_padding(found, attention_mask[:, kv_offset : kv_offset + kv_length], kv_length)
     return PatternMask(found, (batch_size, 1, q_length, kv_length), whole)
 
 
@@ -225,9 +225,9 @@ def _spellings(pattern: Pattern) -> set[str]:
     return {pattern.spelling}.union(*map(_spellings, pattern.parts))
 
 
-def _padding(seen: torch.Tensor, keys: int) -> Pattern:
-    """The pairs whose key is no padding: ``seen`` [B, positions] of bool; those that it does not name are padding."""
+def _without_padding(found: Pattern, seen: torch.Tensor, keys: int) -> Pattern:
+    """A pattern's pairs whose key is no padding: ``seen`` [B, positions] of bool; what it does not name is padding."""
     if seen.shape[1] == keys and bool(seen.all()):
-        return full()
+        return found
     seen = torch.nn.functional.pad(seen.bool(), (0, keys - seen.shape[1]))
-    return mask(AsTorch(lambda b, h, n, m: seen[b, m]))
+    return found & mask(AsTorch(lambda b, h, n, m: seen[b, m]))
