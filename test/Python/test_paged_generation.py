@@ -52,7 +52,13 @@ def test_guesses(seed):
 
 @pytest.mark.parametrize(
     ("more", "message"),
-    [({"position_bias": torch.zeros(1)}, "position_bias"), ({"is_causal": False}, "is_causal=False")],
+    [
+        ({"position_bias": torch.zeros(1)}, "position_bias"),
+        ({"sinks": torch.zeros(1)}, "sinks"),
+        ({"indices": torch.zeros(1)}, "indices"),
+        ({"block_indices": torch.zeros(1)}, "block_indices"),
+        ({"is_causal": False}, "is_causal=False"),
+    ],
 )
 def test_what_would_change_a_result_is_refused(more, message, seed):
     model = model_of("Llama", seed)
@@ -70,6 +76,16 @@ def test_padding_is_refused(seed):
     mask = torch.tensor([[0, 1, 1], [1, 1, 1]])
     with pytest.raises(ValueError, match="without padding"):
         model.generate(torch.ones(2, 3, dtype=torch.long), attention_mask=mask, past_key_values=cache, max_new_tokens=2)
+
+
+def test_caches_of_latents_are_refused(seed):
+    """DeepSeek V3 caches what keys and values are made of, here of the sizes that keys and values have."""
+    sizes = {"qk_nope_head_dim": 16, "qk_rope_head_dim": 8, "kv_lora_rank": 24, "v_head_dim": 8}
+    model = model_of("DeepseekV3", seed, **sizes)
+    cache = PagedCache(model.config, batch=1, tokens=20)
+    model.set_attn_implementation("weft_paged")
+    with pytest.raises(ValueError, match="attends to the keys that it caches, of 1 heads of 24, but got 4 heads of 24"):
+        model.generate(torch.randint(2, 61, (1, 5)), past_key_values=cache, max_new_tokens=4, do_sample=False)
 
 
 def test_more_than_there_is_room_for(seed):

@@ -132,6 +132,22 @@ def test_no_mask_where_there_is_eager_attention_alone(seed):
     torch.testing.assert_close(ours.double(), wanted.transpose(1, 2), rtol=0, atol=2e-6)
 
 
+def test_models_that_call_no_attention_are_told(seed):
+    """CodeGen takes any attention's name, and computes its own: as ever, but not without a word."""
+    from weft.integrations import transformers_masks
+
+    sizes = {"vocab_size": 61, "n_embd": 32, "n_layer": 1, "n_head": 4, "n_positions": 32, "n_ctx": 32, "rotary_dim": 4}
+    torch.manual_seed(seed)
+    model = spread(transformers.CodeGenForCausalLM(transformers.CodeGenConfig(**sizes)))
+    ids = torch.randint(3, 61, (1, 9))
+    wanted = model(ids).logits
+    transformers_masks._FOUND.clear()
+    model.config._attn_implementation = "weft"
+    with pytest.warns(UserWarning, match="'codegen' computes its own by no interface"):
+        ours = model(ids).logits
+    assert torch.equal(ours, wanted)
+
+
 def test_masks_of_other_lengths(seed):
     """A mask of more keys is cut, as eager attention does; one of fewer, or of other queries, is refused, but where
     every pair attends: eager attention has no mask then."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -184,7 +185,7 @@ def habits(name: str) -> str | None:
     """What models of a module ``transformers.models....modeling_...`` do with masks, None where they hand them on.
 
     "sums" are those that have eager attention alone: they add masks to scores, and None is every pair. "bool" are those
-    that look for BlockMasks themselves.
+    that look for BlockMasks themselves. Of models that take any attention's name and never call it, a warning tells.
     """
     if name in sys.modules and name not in _FOUND:
         _FOUND[name] = _habits(sys.modules[name])
@@ -192,6 +193,12 @@ def habits(name: str) -> str | None:
 
 
 def _habits(module: Any) -> str | None:
+    own = module.__name__.startswith("transformers.models.")
+    if own and not hasattr(module, "ALL_ATTENTION_FUNCTIONS") and not hasattr(module, "AutoModel"):
+        what = module.__name__.removeprefix("transformers.models.").partition(".")[0]
+        warnings.warn(
+            f"expected an attention to be Weft's, but '{what}' computes its own by no interface", stacklevel=3
+        )
     if getattr(module, "BlockMask", None) is BlockMask:
         return "bool"
     models = (

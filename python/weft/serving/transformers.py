@@ -115,7 +115,8 @@ class PagedCache(Cache):
         layer = self.layers[module.layer_idx]
         if layer is not self.latest:
             raise ValueError("expected past_key_values to be the PagedCache that was made last, but got another one")
-        refuse(more, "position_bias")
+        refuse(more, "position_bias", "sinks", "indices", "block_indices")
+        _check_pages(layer, key, value)
         if not _is_causal(module, more.get("is_causal")):
             raise ValueError("expected attention in causal order, as decoding has it, but got is_causal=False")
         if dropout:
@@ -134,6 +135,17 @@ class PagedCache(Cache):
 
 def _is_causal(module: Any, given: bool | None) -> bool:
     return bool(getattr(module, "is_causal", True) if given is None else given)
+
+
+def _check_pages(layer: PagedLayer, key: Any, value: Any) -> None:
+    """Refuse layers that cache other than the keys and values that they attend to, such as latents."""
+    both: Any = (("keys", layer.keys, key), ("values", layer.values, value))
+    for name, pages, given in both:
+        if pages.shape[2:] != (given.shape[1], given.shape[3]):
+            raise ValueError(
+                f"expected a layer that attends to the {name} that it caches, of {pages.shape[2]} heads of "
+                f"{pages.shape[3]}, but got {given.shape[1]} heads of {given.shape[3]}"
+            )
 
 
 def _check_mask(given: Any) -> None:
