@@ -10,7 +10,7 @@ import torch
 transformers = pytest.importorskip("transformers")
 
 import weft  # noqa: E402
-from test_transformers import both, mask_of  # noqa: E402
+from test_transformers import both, by, mask_of  # noqa: E402
 from transformers.masking_utils import bidirectional_mask_function  # noqa: E402
 from weft.integrations.transformers import PatternMask, attention, attention_mask, register  # noqa: E402
 
@@ -215,6 +215,28 @@ def test_a_static_cache_that_moved_on():
     made = attention_mask(1, 2, 8, q_offset=offset)
     offset += 2
     assert torch.equal(made.numbers()[0, 0].sum(-1), torch.tensor([5, 6]))
+
+
+@pytest.mark.parametrize("packed", [True, False])
+def test_masks_of_compiled_models(packed, seed):
+    """Padding, and sequences that position_ids pack, of each call, though the model is compiled once."""
+    torch.manual_seed(seed)
+    torch._dynamo.reset()
+    sizes = {**DECODER, "num_hidden_layers": 1, "attn_implementation": "weft"}
+    model = spread(transformers.LlamaForCausalLM(transformers.LlamaConfig(**sizes)))
+    compiled = torch.compile(model, backend="aot_eager")
+    ids = torch.randint(3, 61, (2, 12))
+    for first in (4, 7, 2):
+        seen = torch.ones_like(ids)
+        given = {"attention_mask": seen, "use_cache": False}
+        if packed:
+            given["position_ids"] = torch.cat([torch.arange(first), torch.arange(12 - first)])[None].expand(2, -1)
+            given.pop("attention_mask")
+        else:
+            seen[1, :first] = 0
+        ours = by(model, "weft") and compiled(ids, **given).logits
+        wanted = by(model, "eager")(ids, **given).logits
+        torch.testing.assert_close(ours[seen.bool()], wanted[seen.bool()], rtol=0, atol=1e-4)
 
 
 # ---- What models hand to their attention -----------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch._dynamo import variables
 from torch._dynamo.guards import GuardBuilder, get_verbose_code_parts, install_guard
-from torch._dynamo.source import AttrSource, CellContentsSource, ClosureSource, GetItemSource
+from torch._dynamo.source import AttrSource, CellContentsSource, ClosureSource, DefaultsSource, GetItemSource
 from torch._dynamo.variables.base import VariableTracker
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 
@@ -58,7 +58,7 @@ class _Values(Values):
         if (kind.__module__, kind.__qualname__) == (_FLEX, "BlockMask"):
             return self._block_mask(variable)
         fields = getattr(type(variable.value), "__weft_fields__", None)
-        if variable.source is None and fields is not None:  # made in the function that is compiled
+        if fields is not None:  # of values that may be tensors: those are variables, whoever made the object
             return type(variable.value)(*(self.of(variable.var_getattr(self.tx, name)) for name in fields))
         if variable.source is None or self.tx.output.side_effects.has_pending_mutation(variable):
             return super().object(variable)
@@ -130,8 +130,19 @@ class _Values(Values):
             self._guard(source, function)
         contents = self._contents(function, source)
         made = self._made(function.__code__, function.__globals__, contents)
-        made.__defaults__, made.__kwdefaults__ = function.__defaults__, function.__kwdefaults__
-        return made if contents or made.__globals__ is not function.__globals__ else function
+        defaults, named = function.__defaults__ or (), function.__kwdefaults__ or {}
+        made.__defaults__ = tuple(self._default(each, source, number) for number, each in enumerate(defaults)) or None
+        made.__kwdefaults__ = {name: self._default(each, source, name) for name, each in named.items()} or None
+        changed = contents or defaults or named or made.__globals__ is not function.__globals__
+        return made if changed else function
+
+    def _default(self, value: Any, source: Any, place: int | str) -> Any:
+        """What an argument of a function is where none is given: around it, as what is in its closure."""
+        self._around += 1
+        found = DefaultsSource(source, place, is_kw=isinstance(place, str))
+        made = self.of(VariableTracker.build(self.tx, value, found))
+        self._around -= 1
+        return made
 
     def _nested(self, variable: Any) -> Any:
         """A function that the compiled function defines."""

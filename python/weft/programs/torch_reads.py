@@ -26,6 +26,7 @@ class AsTorch:
 
     function: Callable[..., Any]
     reads_as_torch: ClassVar[bool] = True  # for patterns, which know no programs
+    __weft_fields__: ClassVar[tuple[str, ...]] = ("function",)  # of which one is made
 
     def __weft_reads__(self, reads: Any) -> Any:
         return reads.value(self.function)
