@@ -239,6 +239,28 @@ def test_masks_of_compiled_models(packed, seed):
         torch.testing.assert_close(ours[seen.bool()], wanted[seen.bool()], rtol=0, atol=1e-4)
 
 
+def test_steps_of_compiled_models(seed):
+    """Each step's mask is at its own place in a static cache, of window and whole, though the model is compiled."""
+    torch.manual_seed(seed)
+    torch._dynamo.reset()
+    sizes = {**DECODER, "sliding_window": 6, "layer_types": ["sliding_attention", "full_attention"]}
+    model = spread(transformers.Gemma2ForCausalLM(transformers.Gemma2Config(**sizes)))
+    ids = torch.randint(3, 61, (2, 16))
+
+    def steps(name, forward):
+        by(model, name)
+        kept = transformers.StaticCache(config=model.config, max_cache_len=20)
+        found = [model(ids[:, :9], past_key_values=kept).logits[:, -1]]
+        return torch.stack(
+            found + [forward(each, past_key_values=kept).logits[:, 0] for each in ids[:, 9:].split(1, 1)]
+        )
+
+    with torch.no_grad():
+        wanted = steps("eager", model)
+        ours = steps("weft", torch.compile(model, backend="aot_eager"))
+    torch.testing.assert_close(ours, wanted, rtol=0, atol=1e-4)
+
+
 # ---- What models hand to their attention -----------------------------------------------------------------------------
 
 # What says how long sequences are that a mask or the batch says too, or that only shapes what is computed otherwise.

@@ -12,7 +12,8 @@ import inspect
 import sys
 import warnings
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import torch
 from torch.nn.attention.flex_attention import BlockMask
@@ -221,11 +222,31 @@ def _placed(function: Callable[..., Any], queries: Any, keys: int, longer: int) 
         if queries == keys == 0 or (_spellings(found) <= _DISTANCES if keys else found.is_plain):
             return found
     n0, m0 = (None if isinstance(x, int) and x == 0 else torch.as_tensor(x).clone() for x in (queries, keys))
+    return mask(AsTorch(_Moved(function, n0, m0)))
 
-    def moved(b: Any, h: Any, n: Any, m: Any) -> Any:
-        return function(b, h, n if n0 is None else n + n0, m if m0 is None else m + m0)
 
-    return mask(AsTorch(moved))
+@dataclass(frozen=True, eq=False)
+class _Moved:
+    """A mask function of positions from the first query and the first key that there are; None is 0."""
+
+    function: Callable[..., Any]
+    n0: torch.Tensor | None
+    m0: torch.Tensor | None
+    __weft_fields__: ClassVar[tuple[str, ...]] = ("function", "n0", "m0")
+
+    def __call__(self, b: Any, h: Any, n: Any, m: Any) -> Any:
+        return self.function(b, h, n if self.n0 is None else n + self.n0, m if self.m0 is None else m + self.m0)
+
+
+@dataclass(frozen=True, eq=False)
+class _Seen:
+    """The pairs whose key is no padding: ``seen`` [B, M] of bool."""
+
+    seen: torch.Tensor
+    __weft_fields__: ClassVar[tuple[str, ...]] = ("seen",)
+
+    def __call__(self, b: Any, h: Any, n: Any, m: Any) -> Any:
+        return self.seen[b, m]
 
 
 def _spellings(pattern: Pattern) -> set[str]:
@@ -237,4 +258,4 @@ def _without_padding(found: Pattern, seen: torch.Tensor, keys: int) -> Pattern:
     if seen.shape[1] == keys and bool(seen.all()):
         return found
     seen = torch.nn.functional.pad(seen.bool(), (0, keys - seen.shape[1]))
-    return found & mask(AsTorch(lambda b, h, n, m: seen[b, m]))
+    return found & mask(AsTorch(_Seen(seen)))
