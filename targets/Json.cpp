@@ -118,6 +118,7 @@ std::string describe(const Target &target) {
       .add("vector_bytes", target.vectorBytes)
       .add("named_barriers", target.namedBarriers)
       .add("box_axes", target.boxCopies.mostRank)
+      .add("whole_float8_sums", target.wholeFloat8Sums)
       .add("matrix_stores", target.matrixStores)
       .add("most_cluster", target.mostCluster)
       .add("role_registers", target.roleRegisters)

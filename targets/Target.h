@@ -118,6 +118,7 @@ struct Target {
   bool bf16Arithmetic;             ///< whether add, sub and mul exist on bf16 (PTX ISA 9.7.4); fma does on every target
   bool float8Conversions;          ///< whether cvt takes pairs of e4m3 and e5m2 to pairs of f16, and f32 to them
   List<MmaInstruction> mma;
+  bool wholeFloat8Sums = false;       ///< whether products of 8-bit floats are summed in f32, not in about 14 bits
   bool matrixStores = false;          ///< stmatrix (PTX ISA 9.7.14.5.16)
   WarpgroupUnit warpgroups{};         ///< matrix instructions of four warps
   List<int> asyncCopyBytes;           ///< sizes of cp.async, ascending; empty where there is none

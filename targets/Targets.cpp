@@ -20,6 +20,15 @@ constexpr MmaInstruction ampereMma[] = {
     {MmaElement::F16, MmaAccumulator::F16, {16, 8, 8}},   {MmaElement::BF16, MmaAccumulator::F32, {16, 8, 8}},
     {MmaElement::F64, MmaAccumulator::F64, {8, 8, 4}},
 };
+// Ada and the GPUs of sm_120 multiply 8-bit floats too; ptxas widens such operands on sm_90, whose warpgroups multiply them.
+constexpr MmaInstruction adaMma[] = {
+    {MmaElement::F16, MmaAccumulator::F32, {16, 8, 16}},  {MmaElement::F16, MmaAccumulator::F16, {16, 8, 16}},
+    {MmaElement::BF16, MmaAccumulator::F32, {16, 8, 16}}, {MmaElement::TF32, MmaAccumulator::F32, {16, 8, 8}},
+    {MmaElement::S8, MmaAccumulator::S32, {16, 8, 32}},   {MmaElement::F16, MmaAccumulator::F32, {16, 8, 8}},
+    {MmaElement::F16, MmaAccumulator::F16, {16, 8, 8}},   {MmaElement::BF16, MmaAccumulator::F32, {16, 8, 8}},
+    {MmaElement::F64, MmaAccumulator::F64, {8, 8, 4}},    {MmaElement::E4M3, MmaAccumulator::F32, {16, 8, 32}},
+    {MmaElement::E5M2, MmaAccumulator::F32, {16, 8, 32}},
+};
 constexpr MmaInstruction hopperMma[] = {
     {MmaElement::F16, MmaAccumulator::F32, {16, 8, 16}},  {MmaElement::F16, MmaAccumulator::F16, {16, 8, 16}},
     {MmaElement::BF16, MmaAccumulator::F32, {16, 8, 16}}, {MmaElement::TF32, MmaAccumulator::F32, {16, 8, 8}},
@@ -191,14 +200,14 @@ constexpr Target table[] = {
      .asyncCopyBytes = asyncSizes,
      .gpus = ga102Gpus},
     {.name = "sm_89",
-     .ptxVersion = 80,
+     .ptxVersion = 84,
      .sharedBytesPerBlock = 99 * 1024,
      .sharedBytesPerProcessor = 100 * 1024,
      .maxWarpsPerProcessor = 48,
      .maxBlocksPerProcessor = 24,
      .bf16Arithmetic = false,
-     .float8Conversions = false,
-     .mma = ampereMma,
+     .float8Conversions = true,
+     .mma = adaMma,
      .asyncCopyBytes = asyncSizes,
      .gpus = ad102Gpus},
     {.name = "sm_120",
@@ -209,7 +218,8 @@ constexpr Target table[] = {
      .maxBlocksPerProcessor = 24,
      .bf16Arithmetic = true,
      .float8Conversions = true,
-     .mma = ampereMma,
+     .mma = adaMma,
+     .wholeFloat8Sums = true,
      .asyncCopyBytes = asyncSizes,
      .gpus = gb202Gpus},
 };

@@ -74,6 +74,8 @@ class Target:
     named_barriers: int
     box_axes: int
     """axes of a tensor, boxes of which one bulk copy brings; 0 where there is no such copy"""
+    whole_float8_sums: bool
+    """whether products of 8-bit floats are summed in f32, not in about 14 bits"""
     matrix_stores: bool
     """whether stmatrix exists"""
     most_cluster: int

@@ -1,6 +1,6 @@
 # Part of Weft. SPDX-License-Identifier: Apache-2.0
-"""What instructions of warpgroups make of 8-bit floats: sums of about 14 bits, exactly, for tests that compare with
-them. The rule and its source are in runtime/Simulator/Semantics/Matrix.h.
+"""What instructions of warpgroups, and those of warps on sm_89, make of 8-bit floats: sums of about 14 bits, exactly,
+for tests that compare with them. The rule and its source are in runtime/Simulator/Semantics/Matrix.h.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import torch
 
 LEAST = {torch.float8_e4m3fn: -6, torch.float8_e5m2: -14}
-STEP = 32  # of K, which one instruction adds
+STEP = 32  # of K, which an instruction of warpgroups adds at once; one of warps on sm_89 adds half of that, twice
 
 
 def exponents(x: torch.Tensor, least: int) -> torch.Tensor:
@@ -30,14 +30,14 @@ def instruction(acc: torch.Tensor, a: torch.Tensor, b: torch.Tensor) -> torch.Te
     return cut(total, exponents(total, -126).clamp_min(-500) - 13)
 
 
-def product(a: torch.Tensor, b: torch.Tensor, promoted: int | None = None) -> torch.Tensor:
+def product(a: torch.Tensor, b: torch.Tensor, promoted: int | None = None, step: int = STEP) -> torch.Tensor:
     """a [.., M, K] by b [.., N, K]; sums of every ``promoted`` along K are added in float32; float64."""
     K = a.shape[-1]
     shape = torch.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     total = torch.zeros(*shape, a.shape[-2], b.shape[-2], dtype=torch.float64)
     for start in range(0, K, promoted or K):
         acc = torch.zeros_like(total)
-        for k in range(start, min(start + (promoted or K), K), STEP):
-            acc = instruction(acc, a[..., k : k + STEP], b[..., k : k + STEP])
+        for k in range(start, min(start + (promoted or K), K), step):
+            acc = instruction(acc, a[..., k : k + step], b[..., k : k + step])
         total = (total.float() + acc.float()).double() if promoted else acc
     return total

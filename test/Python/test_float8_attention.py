@@ -58,6 +58,10 @@ def drawn(case, B=2):
     return q, k, v, {name: apart[torch.randperm(len(apart))].view(B, case.Hkv) for name in case.descales}
 
 
+#: how many products an instruction of a target whose sums keep about 14 bits adds at once
+STEPS = {"sm_89": 16, "sm_90a": 32}
+
+
 def reference(case, q, k, v, factors, sink=None, bias=None, return_lse=False, product=None):
     """softmax(scale · (q_descale q) (k_descale k)ᵀ + bias) (v_descale v), with a logit more for each head;
     ``product`` multiplies queries and keys."""
@@ -82,22 +86,27 @@ def reference(case, q, k, v, factors, sink=None, bias=None, return_lse=False, pr
     return (out, lse) if return_lse else out
 
 
-def narrow_scores(q, k):
-    """Of instructions for 8-bit floats; channels that fill none are float16, and added in float32."""
-    whole = q.shape[-1] // float8_sums.STEP * float8_sums.STEP
-    rest = q[..., whole:].double() @ k[..., whole:].double().mT
-    return float8_sums.product(q[..., :whole], k[..., :whole]) + rest if whole else rest
+def narrow_scores(step):
+    """Of instructions for 8-bit floats that add so many at once; channels that fill none are float16, and added in
+    float32."""
+
+    def product(q, k):
+        whole = q.shape[-1] // float8_sums.STEP * float8_sums.STEP
+        rest = q[..., whole:].double() @ k[..., whole:].double().mT
+        return float8_sums.product(q[..., :whole], k[..., :whole], step=step) + rest if whole else rest
+
+    return product
 
 
 def references(target, *args, **options):
-    """Scores of float32's sums, or, on sm_90a, of those of the instructions for 8-bit floats, of about 14 bits: which
-    of both a kernel has is for the compiler to say (test_kernel)."""
+    """Scores of float32's sums, or, on sm_89 and sm_90a, of those of the instructions for 8-bit floats, of about 14
+    bits: which of both a kernel has is for the compiler to say (test_kernel)."""
     yield reference(*args, **options)
-    if target == "sm_90a":
-        yield reference(*args, **options, product=narrow_scores)
+    if target in STEPS:
+        yield reference(*args, **options, product=narrow_scores(STEPS[target]))
 
 
-@pytest.mark.parametrize("target", ["sm_80", "sm_90a"])
+@pytest.mark.parametrize("target", ["sm_80", "sm_89", "sm_90a"])
 @pytest.mark.parametrize("name", CASES)
 def test_attend(seed, monkeypatch, name, target):
     torch.manual_seed(seed)
@@ -133,7 +142,7 @@ def laid(x, how):
     return x
 
 
-@pytest.mark.parametrize("target", ["sm_80", "sm_90a"])
+@pytest.mark.parametrize("target", ["sm_80", "sm_89", "sm_90a"])
 def test_random_calls(seed, monkeypatch, target):
     """Any sizes, layouts, sinks, biases and divisions of keys; the LSE too."""
     monkeypatch.setenv("WEFT_TARGET", target)
@@ -210,7 +219,7 @@ def test_decode(seed, monkeypatch, target):
 
 
 def test_kernel(monkeypatch):
-    """Where warpgroups multiply 8-bit floats, queries and keys stay so: no instruction converts them."""
+    """Where instructions multiply 8-bit floats, queries and keys stay so: none converts them."""
 
     @weft.program
     def attention(q, k, v):
@@ -223,7 +232,9 @@ def test_kernel(monkeypatch):
     def converted(q, k, v):
         return weft.softmax(q.to(torch.float16), k.to(torch.float16)) @ v.to(torch.float16)
 
-    ptx = {target: stages(traced, "ptx", target, False) for target in ("sm_80", "sm_90a")}
+    ptx = {target: stages(traced, "ptx", target, False) for target in ("sm_80", "sm_89", "sm_90a", "sm_120")}
+    for target in ("sm_89", "sm_120"):
+        assert "mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32" in ptx[target], target
     kernel = ptx["sm_90a"][ptx["sm_90a"].index(".entry attend") :]
     assert "wgmma.mma_async.sync.aligned.m64n128k32.f32.e4m3.e4m3" in kernel
     assert "cvt.rn.f16x2.e4m3x2" not in kernel

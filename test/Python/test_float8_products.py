@@ -1,6 +1,7 @@
 # Part of Weft. SPDX-License-Identifier: Apache-2.0
-"""Products of 8-bit floats: by instructions of warpgroups for them where the target has these and operands lie along K,
-their sums promoted to float32 as ``max_num_imprecise_acc`` says; converted to float16 elsewhere. Against float64.
+"""Products of 8-bit floats: by instructions for them where the target has these (those of warpgroups take operands
+along K), their sums promoted to float32 as ``max_num_imprecise_acc`` says; converted to float16 elsewhere. Against
+float64.
 """
 
 import math
@@ -46,10 +47,10 @@ def text_of(kind, along="k", run=None, tile=TILE, c=16):
     )
 
 
-def judge(kernel, kind, along="k", sizes=(80, 96, 176), tile=TILE, seeds=2, own=None):
+def judge(kernel, kind, along="k", sizes=(80, 96, 176), tile=TILE, seeds=2, own=None, step=float8_sums.STEP):
     """Products of two 8-bit floats are float32's, and so are exact; float32 sums of K numbers are wrong by K ulps of
     the sum of magnitudes at most. Instructions for such floats have sums of fewer bits, which are known exactly:
-    ``own`` is along how much of K they run."""
+    ``own`` is along how much of K they run, ``step`` how many they add at once."""
     seed = torch.seed()
     print("seed", seed)
     M, N, K = sizes
@@ -70,7 +71,7 @@ def judge(kernel, kind, along="k", sizes=(80, 96, 176), tile=TILE, seeds=2, own=
             bound = K * 2.0**-23 * (np.abs(a64) @ np.abs(b64))
             assert (np.abs(c - a64 @ b64) <= bound).all()
         else:
-            np.testing.assert_array_equal(c, float8_sums.product(a, b.T, own).numpy())
+            np.testing.assert_array_equal(c, float8_sums.product(a, b.T, own, step).numpy())
     return report
 
 
@@ -101,6 +102,27 @@ def test_lines_and_panels(tile, warps):
     kernel = boxed(product, text_of("fp8e4nv", tile=tile), warps, 2)
     assert "cp.async.bulk.tensor" in kernel.ptx
     judge(kernel, "fp8e4nv", tile=tile, sizes=(144, 160, 304), seeds=1, own=tile[2])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("along", ["k", "n"])
+@pytest.mark.parametrize("run", [None, 2**30])
+@pytest.mark.parametrize("target", ["sm_89", "sm_120"])
+def test_instructions_of_warps(kind, target, run, along):
+    """Operands along either axis. sm_89 promotes after each product, or not at all; sm_120 keeps float32's sums."""
+    short = KINDS[kind][1]
+    kernel = product.compile(text_of(kind, along, run), target=target, num_warps=4, num_stages=2)
+    assert f"m16n8k32.row.col.f32.{short}.{short}.f32" in kernel.ptx and ".f16" not in kernel.ptx
+    promotes = kernel.ptx.count("add.rn.f32") + kernel.ptx.count("add.f32") >= 32
+    assert promotes == (target == "sm_89" and run is None)
+    own = (TILE[2] if run is None else 2**30) if target == "sm_89" else None
+    judge(kernel, kind, along, seeds=1, own=own, step=16)
+
+
+def test_a_step_of_one_and_a_half_instructions():
+    kernel = product.compile(text_of("fp8e4nv", tile=(64, 64, 48)), target="sm_120", num_warps=4, num_stages=2)
+    assert ".e4m3.e4m3" in kernel.ptx
+    judge(kernel, "fp8e4nv", tile=(64, 64, 48), seeds=1)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 _LINE = re.compile(r"^\s+/\*(?P<address>[0-9a-f]{4,})\*/\s+(?P<text>.*?)\s*;", re.MULTILINE)
 _GUARD = re.compile(r"^@!?U?P(?:\d+|T)\s+")
 #: Mnemonics of matrix instructions: of a warp, and of four.
-MATRIX = ("HMMA", "IMMA", "DMMA", "BMMA", "HGMMA", "IGMMA", "QGMMA", "BGMMA")
+MATRIX = ("HMMA", "IMMA", "DMMA", "BMMA", "QMMA", "HGMMA", "IGMMA", "QGMMA", "BGMMA")
 
 
 @dataclass(frozen=True)

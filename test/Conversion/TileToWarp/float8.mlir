@@ -2,6 +2,8 @@
 // RUN: weft-opt %s --split-input-file --tile-to-warp=target=sm_90a --remarks-filter-missed=products 2>%t | FileCheck %s
 // RUN: FileCheck %s --check-prefix=REMARK --input-file=%t
 // RUN: weft-opt %s --split-input-file --tile-to-warp=target=sm_80 --remarks-filter-missed=products 2>&1 | FileCheck %s --check-prefix=OLD
+// RUN: weft-opt %s --split-input-file --tile-to-warp=target=sm_89 --remarks-filter-missed=products 2>&1 | FileCheck %s --check-prefixes=ADA,SHORT
+// RUN: weft-opt %s --split-input-file --tile-to-warp=target=sm_120 --remarks-filter-missed=products 2>&1 | FileCheck %s --check-prefixes=ADA,WHOLE
 
 // A sum of a product is added in f32 to what was there before.
 // CHECK-LABEL: func.func @promoted
@@ -15,6 +17,12 @@
 // OLD: arith.extf {{.*}}f8E4M3FN{{.*}} to {{.*}}f16
 // OLD: warp.mma {{.*}}f16
 // OLD-NOT: arith.addf
+// ADA-NOT: remark
+// ADA-LABEL: func.func @promoted
+// ADA: warp.mma {{.*}}f8E4M3FN
+// SHORT: arith.addf
+// WHOLE-NOT: arith.addf
+// ADA: return
 func.func @promoted(%x: f8E4M3FN, %y: f32, %o: !tile.ptr<f32>) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 4, stages = 1>} {
   %a = tile.splat %x : f8E4M3FN -> tensor<64x32xf8E4M3FN>
   %b = tile.splat %x : f8E4M3FN -> tensor<32x16xf8E4M3FN>
@@ -37,6 +45,11 @@ func.func @promoted(%x: f8E4M3FN, %y: f32, %o: !tile.ptr<f32>) attributes {tile.
 // OLD-LABEL: func.func @imprecise
 // OLD-NOT: imprecise_sums
 // OLD: return
+// ADA-LABEL: func.func @imprecise
+// ADA-NOT: arith.addf
+// ADA: warp.mma {{.*}}f8E5M2
+// ADA-NOT: arith.addf
+// ADA: return
 func.func @imprecise(%x: f8E5M2, %y: f32, %o: !tile.ptr<f32>) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 4, stages = 1>} {
   %a = tile.splat %x : f8E5M2 -> tensor<64x32xf8E5M2>
   %b = tile.splat %x : f8E5M2 -> tensor<32x16xf8E5M2>
@@ -56,6 +69,9 @@ func.func @imprecise(%x: f8E5M2, %y: f32, %o: !tile.ptr<f32>) attributes {tile.k
 // REMARK: Function=along_n | Reason="operands of f8E4M3FN are converted to f16: its instructions take operands of this type whose neighbours in memory follow along K"
 // REMARK-NOT: Function=along_n
 // OLD-LABEL: func.func @along_n
+// ADA-LABEL: func.func @along_n
+// ADA: warp.mma {{.*}}f8E4M3FN
+// ADA: warp.mma {{.*}}f8E4M3FN
 func.func @along_n(%p: !tile.ptr<f8E4M3FN>, %x: f8E4M3FN, %o: !tile.ptr<f32>) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 4, stages = 1>} {
   %q = tile.splat %x : f8E4M3FN -> tensor<64x32xf8E4M3FN>
   %k = tile.splat %x : f8E4M3FN -> tensor<32x32xf8E4M3FN>

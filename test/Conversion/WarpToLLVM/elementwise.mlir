@@ -29,12 +29,18 @@ module attributes {warp.target = "sm_80"} {
 // CHECK-LABEL: llvm.func @float8_converted
 // CHECK-NOT: llvm.fmul
 // CHECK: %[[PAIR:.*]] = llvm.call_intrinsic "llvm.nvvm.ff.to.e5m2x2.rn"(%{{.*}}, %{{.*}}) : (f32, f32) -> i16
-// CHECK: llvm.call_intrinsic "llvm.nvvm.e5m2x2.to.f16x2.rn"(%{{.*}}) : (i16) -> vector<2xf16>
+// CHECK-NOT: llvm.nvvm.e5m2x2.to.f16x2.rn
+// CHECK: llvm.call_intrinsic "llvm.nvvm.prmt"
+// CHECK: llvm.call_intrinsic "llvm.nvvm.ff.to.e4m3x2.rn"
+// CHECK: llvm.call_intrinsic "llvm.nvvm.e4m3x2.to.f16x2.rn"(%{{.*}}) : (i16) -> vector<2xf16>
 module attributes {warp.target = "sm_90a"} {
   func.func @float8_converted(%x: !tile.ptr<f32>, %s: f32) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 1, stages = 1>} {
     %q = arith.truncf %s : f32 to f8E5M2
     %w = arith.extf %q : f8E5M2 to f32
     tile.store %x, %w : !tile.ptr<f32>
+    %r = arith.truncf %s : f32 to f8E4M3FN
+    %v = arith.extf %r : f8E4M3FN to f32
+    tile.store %x, %v : !tile.ptr<f32>
     return
   }
 }

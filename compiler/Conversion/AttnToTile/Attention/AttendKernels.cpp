@@ -77,6 +77,12 @@ static LogicalResult lowerForward(Op attend, ProgramKernels &program, OnTheWay o
   return success();
 }
 
+/// Whether a target's matrix instructions multiply 8-bit floats.
+static bool hasFloat8Products(const TargetInfo &target, Operation *op) {
+  Type element = Float8E4M3FNType::get(op->getContext()), sums = Float32Type::get(op->getContext());
+  return target.warpgroupMmaFor(element, sums) || target.mmaFor(element, sums, /*rows=*/16, /*inner=*/32);
+}
+
 namespace {
 struct AttendKernel : KernelOpInterface::ExternalModel<AttendKernel, attn::AttendOp> {
   LogicalResult lower(Operation *op, ProgramKernels &program) const {
@@ -85,8 +91,7 @@ struct AttendKernel : KernelOpInterface::ExternalModel<AttendKernel, attn::Atten
     // meets once; others would be computed for every tile of queries.
     bool once = Attend::of(attend).form.windows.has_value() || attend.getSplits() == 0;
     // Keys of 8 bits stay what they are where products have instructions for them.
-    bool multipliesFloat8 =
-        op->hasAttr(attn::float8AttrName) && TargetInfo::ofOrDefault(attend).warpgroups.families.size() != 0;
+    bool multipliesFloat8 = op->hasAttr(attn::float8AttrName) && hasFloat8Products(TargetInfo::ofOrDefault(attend), op);
     auto entersAsFloat8 = [&](Value value) {
       return multipliesFloat8 && llvm::is_contained(attend.getKeys(), value) && isFloat8AsHalf(value) &&
              isFloat8AsHalf(attend.getQuery()) && !llvm::is_contained(attend.getValues(), value);

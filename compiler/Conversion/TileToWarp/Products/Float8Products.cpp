@@ -19,14 +19,22 @@ bool isOfFloat8(Operation *op) {
   return dot && isa<Float8E4M3FNType, Float8E5M2Type>(tile::elementTypeOf(dot.getA().getType()));
 }
 
-/// The products of 8-bit floats that instructions of warpgroups do not take. Those that no widening of others changes
-/// come first, alone: their neighbours may be taken once they are widened.
+/// Whether an instruction of single warps multiplies what `dot` does.
+bool isOfWarp(tile::DotOp dot, const TargetInfo &target) {
+  auto a = cast<RankedTensorType>(dot.getA().getType());
+  Type sums = tile::elementTypeOf(dot.getType());
+  auto instruction = target.mmaFor(a.getElementType(), sums, a.getDimSize(0), a.getDimSize(1));
+  return instruction && a.getDimSize(1) % instruction->shape[2] == 0;
+}
+
+/// The products of 8-bit floats that no instruction takes. Where warpgroups have some, those that no widening of others
+/// changes come first, alone: their neighbours may be taken once they are widened.
 SmallVector<WgmmaRefusal> refusedOf(func::FuncOp function, const AxisAnalysis &axes, const TargetInfo &target,
                                     int warps) {
   SmallVector<WgmmaRefusal> refused;
   if (target.warpgroups.families.size() == 0) {
     function.walk([&](tile::DotOp dot) {
-      if (isOfFloat8(dot))
+      if (isOfFloat8(dot) && !isOfWarp(dot, target))
         refused.push_back({dot, "", /*isOwn=*/true});
     });
     return refused;
@@ -94,8 +102,8 @@ void settleFloat8Products(func::FuncOp function, const TargetInfo &target, int w
       widener.widen(refusal.dot);
     }
   }
-  function.walk([](tile::DotOp dot) {
-    if (isOfFloat8(dot) && !dot->removeAttr(tile::impreciseSumsAttrName))
+  function.walk([&](tile::DotOp dot) {
+    if (isOfFloat8(dot) && !dot->removeAttr(tile::impreciseSumsAttrName) && !target.wholeFloat8Sums)
       promote(dot);
   });
 }

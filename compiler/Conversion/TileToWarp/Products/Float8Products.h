@@ -7,9 +7,10 @@
 
 namespace weft {
 
-/// Operands of 8-bit floats that no instruction of warpgroups takes become f16, which holds them all; a remark says why
-/// where the target has such instructions. The sum of a product that one takes is added to its accumulator by an addition
-/// of f32, unless the product says `tile.imprecise_sums`: the instruction's own additions keep fewer bits.
+/// Operands of 8-bit floats that no instruction takes become f16, which holds them all; a remark says why where the
+/// target's warpgroups have such instructions. The sum of a product that one takes is added to its accumulator by an
+/// addition of f32, unless the product says `tile.imprecise_sums` or the target's instructions sum in f32: others' own
+/// additions keep fewer bits.
 void settleFloat8Products(mlir::func::FuncOp function, const TargetInfo &target, int warps);
 
 } // namespace weft

@@ -67,6 +67,10 @@ std::optional<Instruction> instructionFor(MmaOp op, OpBuilder &b) {
     return doubles(op.getShape(), element);
   if (element.isInteger(8) && accumulator.isInteger(32))
     return Instruction{"llvm.nvvm.mma.m16n8k32.row.col.s8", word, word};
+  if (isa<Float8E4M3FNType>(element) && accumulator.isF32())
+    return Instruction{"llvm.nvvm.mma.m16n8k32.row.col.f32.e4m3.e4m3.f32", word, f32};
+  if (isa<Float8E5M2Type>(element) && accumulator.isF32())
+    return Instruction{"llvm.nvvm.mma.m16n8k32.row.col.f32.e5m2.e5m2.f32", word, f32};
   return std::nullopt;
 }
 
