@@ -331,3 +331,60 @@ def test_atomics_on_128_bits(space, seed):
         assert (x[0] == 0).all() and (x[1:] == expected).all()
     if find_tool("ptxas"):
         assemble(ptx, "sm_90a")
+
+
+PAIRS = {
+    "add.f32x2 {d}, {a}, {b};": lambda a, b, c: a + b,
+    "add.rz.f32x2 {d}, {a}, {b};": lambda a, b, c: toward_zero(a + b),
+    "sub.rn.f32x2 {d}, {a}, {b};": lambda a, b, c: a - b,
+    "mul.f32x2 {d}, {a}, {b};": lambda a, b, c: a * b,
+    "fma.rn.f32x2 {d}, {a}, {b}, {c};": lambda a, b, c: a * b + c,
+}
+
+
+def blackwell(body: str) -> str:
+    return kernel(body).replace(".version 8.0", ".version 8.8").replace("sm_80", "sm_120")
+
+
+@pytest.mark.parametrize("text", PAIRS, ids=lambda text: text.split(" ")[0])
+def test_pairs_of_float32(text, seed):
+    """Both halves of a register of 64 bits (PTX 8.6): one rounding of the exact result."""
+    x = np.random.default_rng(seed).standard_normal((64, 6)).astype(np.float32)
+    a, b, c = (x[:, 2 * i : 2 * i + 2].astype(np.float64) for i in range(3))
+    ptx = blackwell(f"""
+      mad.wide.u32 %d1, %r0, 24, %d0;
+      ld.global.b64 %d2, [%d1]; ld.global.b64 %d3, [%d1+8]; ld.global.b64 %d4, [%d1+16];
+      {text.format(d="%d5", a="%d2", b="%d3", c="%d4")}
+      st.global.b64 [%d1], %d5;""")
+    report = simulator.launch(ptx, "k", 1, 64, [x])
+    assert not report.findings
+    # In float64, sums and products of two f32 are exact; a product's sum is rounded, by far less than in f32.
+    expected = PAIRS[text](a, b, c).astype(np.float32)
+    np.testing.assert_allclose(x[:, :2], expected, rtol=1.2e-7 if "fma" in text else 6e-8, atol=0)
+    with pytest.raises(simulator.SimulatorError, match="on 'sm_90'"):
+        simulator.launch(ptx.replace("sm_120", "sm_90"), "k", 1, 64, [x])
+    if find_tool("ptxas"):
+        assemble(ptx, "sm_120")
+
+
+@pytest.mark.parametrize("modifiers", ["", ".NaN", ".abs", ".ftz.NaN.abs"])
+@pytest.mark.parametrize("operation", ["min", "max"])
+def test_the_least_and_greatest_of_three(operation, modifiers, seed):
+    """PTX 8.8: a NaN is left out unless .NaN asks for it; .abs compares magnitudes and gives one."""
+    x = np.random.default_rng(seed).standard_normal((64, 3)).astype(np.float32)
+    x[:8] = np.nan
+    x[0, 1], x[1, 0], x[2, 2], x[3, 1:] = 1, -2, 3, (4, -5)
+    given = np.abs(x) if "abs" in modifiers else x.copy()
+    keep = {"min": np.minimum if "NaN" in modifiers else np.fmin, "max": np.maximum if "NaN" in modifiers else np.fmax}
+    expected = keep[operation].reduce(given, axis=1)
+    ptx = blackwell(f"""
+      mad.wide.u32 %d1, %r0, 12, %d0;
+      ld.global.f32 %f1, [%d1]; ld.global.f32 %f2, [%d1+4]; ld.global.f32 %f3, [%d1+8];
+      {operation}{modifiers}.f32 %f4, %f1, %f2, %f3;
+      st.global.f32 [%d1], %f4;""")
+    assert not simulator.launch(ptx, "k", 1, 64, [x]).findings
+    np.testing.assert_array_equal(x[:, 0], expected)
+    with pytest.raises(simulator.SimulatorError, match="on 'sm_90'"):
+        simulator.launch(ptx.replace("sm_120", "sm_90"), "k", 1, 64, [x])
+    if find_tool("ptxas"):
+        assemble(ptx, "sm_120")

@@ -163,21 +163,33 @@ std::string Decoder::sourceOf(const ptx::Instruction &instruction) const {
                                              : format("{}:{}", file->second, instruction.source.line);
 }
 
-/// The form of an instruction, and the modifiers that it has in each of the form's choices. Fails, with what the nearest
-/// form expects, where there is none.
+/// Whether a form takes as many operands as are there; one that leaves them to its binder takes any.
+static bool takesOperands(const Form &form, size_t count) {
+  return form.operands.starts_with('*') || size_t(std::ranges::count(form.operands, ':')) == count;
+}
+
+/// The form of an instruction, and the modifiers that it has in each of the form's choices: of several with these
+/// modifiers the first that takes as many operands, else the first. Fails, with what the nearest form expects, where there
+/// is none.
 static const Form &findForm(std::span<const Form *const> forms, const ptx::Instruction &instruction,
                             std::vector<std::pair<std::string_view, std::string_view>> &chosen) {
   MatchResult best;
+  const Form *fitting = nullptr;
   for (const Form *candidate : forms) {
-    chosen.clear();
     MatchResult match = matchModifiers(*candidate, instruction.modifiers, chosen);
-    if (match.matched)
+    if (match.matched && takesOperands(*candidate, instruction.operands.size()))
       return *candidate;
-    if (best.expected.empty() || match.depth > best.depth)
+    if (match.matched)
+      fitting = fitting ? fitting : candidate;
+    else if (best.expected.empty() || match.depth > best.depth)
       best = std::move(match);
     else if (match.depth == best.depth && best.expected.find(match.expected) == std::string::npos &&
              best.expected.size() < 200)
       best.expected += ", " + match.expected;
+  }
+  if (fitting) {
+    matchModifiers(*fitting, instruction.modifiers, chosen);
+    return *fitting;
   }
   Decoder::fail(instruction.at,
                 format("the instruction '{}' is not supported by the simulator: expected {}, but got {}",
