@@ -60,6 +60,12 @@ class Made:
     seconds: float
 
     @property
+    def architecture(self) -> str:
+        """What the PTX says that it is for: Triton's for sm_120 is for sm_120a."""
+        found = re.search(r"^\.target\s+(\w+)", self.ptx, re.M)
+        return found[1] if found else self.target
+
+    @property
     def parameters(self) -> int:
         """How many the entry is launched with: Triton adds scratch buffers of its own; maps that a launch makes are
         none."""

@@ -32,13 +32,13 @@ class Static:
 
 def static(made: Made) -> Static:
     """Assemble and count."""
-    resources = assemble(made.ptx, made.target)
+    resources = assemble(made.ptx, made.architecture)
     assert resources is not None, "ptxas was found"
     spilled = resources.spilled_bytes
     return Static(
         resources.registers,
         spilled,
-        per_product(itertools.chain.from_iterable(loops_of(made.ptx, made.target).values())),
+        per_product(itertools.chain.from_iterable(loops_of(made.ptx, made.architecture).values())),
         exposed_loads(made.ptx),
     )
 
