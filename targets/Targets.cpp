@@ -27,7 +27,8 @@ constexpr MmaInstruction adaMma[] = {
     {MmaElement::S8, MmaAccumulator::S32, {16, 8, 32}},   {MmaElement::F16, MmaAccumulator::F32, {16, 8, 8}},
     {MmaElement::F16, MmaAccumulator::F16, {16, 8, 8}},   {MmaElement::BF16, MmaAccumulator::F32, {16, 8, 8}},
     {MmaElement::F64, MmaAccumulator::F64, {8, 8, 4}},    {MmaElement::E4M3, MmaAccumulator::F32, {16, 8, 32}},
-    {MmaElement::E5M2, MmaAccumulator::F32, {16, 8, 32}},
+    {MmaElement::E5M2, MmaAccumulator::F32, {16, 8, 32}}, {MmaElement::E4M3, MmaAccumulator::F16, {16, 8, 32}},
+    {MmaElement::E5M2, MmaAccumulator::F16, {16, 8, 32}},
 };
 constexpr MmaInstruction hopperMma[] = {
     {MmaElement::F16, MmaAccumulator::F32, {16, 8, 16}},  {MmaElement::F16, MmaAccumulator::F16, {16, 8, 16}},
@@ -200,7 +201,7 @@ constexpr Target table[] = {
      .asyncCopyBytes = asyncSizes,
      .gpus = ga102Gpus},
     {.name = "sm_89",
-     .ptxVersion = 84,
+     .ptxVersion = 80,
      .sharedBytesPerBlock = 99 * 1024,
      .sharedBytesPerProcessor = 100 * 1024,
      .maxWarpsPerProcessor = 48,

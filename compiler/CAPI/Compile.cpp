@@ -58,6 +58,7 @@ struct Options {
 /// What a compilation gives besides PTX.
 struct Record {
   llvm::json::Object timesMs, ir;
+  int ptxVersion = 0;
   llvm::json::Array kernels, programs, schedules, tilings, remarks, decisions;
 };
 
@@ -287,6 +288,7 @@ Outcome<EmittedPTX> compile(ModuleOp module, const Options &options, Record &rec
   if (mlir::failed(emitted))
     return Failure{WEFTC_INTERNAL, "LLVM cannot compile the lowered module"};
   emitted->text += tensorMapNotes(module);
+  record.ptxVersion = emitted->version;
   record.timesMs["translate"] = emitted->translateMs;
   record.timesMs["optimise"] = emitted->optimiseMs;
   record.timesMs["select"] = emitted->instructionSelectMs;
@@ -299,7 +301,7 @@ std::string infoText(const TargetInfo &target, Record record, double totalMs) {
   record.timesMs["total"] = totalMs;
   llvm::json::Object info{
       {"target", StringRef(target.name)},
-      {"ptx_version", std::to_string(target.ptxVersion / 10) + "." + std::to_string(target.ptxVersion % 10)},
+      {"ptx_version", std::to_string(record.ptxVersion / 10) + "." + std::to_string(record.ptxVersion % 10)},
       {"kernels", std::move(record.kernels)},
       {"programs", std::move(record.programs)},
       {"schedules", std::move(record.schedules)},

@@ -52,8 +52,6 @@ struct TargetInfo : targets::Target {
   bool canCopyAsync(int64_t bytes) const { return llvm::is_contained(asyncCopyBytes, bytes); }
   /// How many neighbours of a float type one atomic addition takes: two of 16 bits as one word (PTX ISA 9.7.13.5).
   int64_t elementsOfAtomicAdd(mlir::Type element) const;
-  /// The LLVM subtarget feature that sets the PTX version, "+ptx80".
-  std::string ptxFeature() const { return "+ptx" + std::to_string(ptxVersion); }
 };
 
 } // namespace weft

@@ -119,6 +119,60 @@ def test_instructions_of_warps(kind, target, run, along):
     judge(kernel, kind, along, seeds=1, own=own, step=16)
 
 
+@weft.jit
+def product_in_halves(a, b, c, BM: wl.constexpr, BN: wl.constexpr, K: wl.constexpr, BK: wl.constexpr):
+    m, n, k = wl.arange(0, BM), wl.arange(0, BN), wl.arange(0, BK)
+    acc = wl.zeros((BM, BN), dtype=wl.float16)
+    for start in range(0, K, BK):
+        left = wl.load(a + m[:, None] * K + (start + k)[None, :])
+        right = wl.load(b + n[None, :] * K + (start + k)[:, None])
+        acc = wl.dot(left, right, acc, out_dtype=wl.float16)
+    wl.store(c + m[:, None] * BN + n[None, :], acc)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("target", ["sm_80", "sm_89", "sm_90a", "sm_120"])
+def test_sums_of_float16(kind, target, seed):
+    """By instructions of single warps where the target has them. Each of the K / 16 sums of an instruction is off by
+    its 14 bits and float16's rounding."""
+    M, N, K = 64, 32, 128
+    text = f"a:*{kind}:16, b:*{kind}:16, c:*fp16:16, BM={M}, BN={N}, K={K}, BK=64"
+    kernel = product_in_halves.compile(text, target=target, num_warps=4, num_stages=2)
+    short = KINDS[kind][1]
+    has = target in ("sm_89", "sm_120")
+    assert (f"m16n8k32.row.col.f16.{short}.{short}.f16" in kernel.ptx) == has
+    torch.manual_seed(seed)
+    a, b = (torch.randn(size, K).to(KINDS[kind][0]) for size in (M, N))
+    c = np.full((M, N), np.nan, np.float16)
+    arguments = [*(x.view(torch.uint8).numpy() for x in (a, b)), c]
+    report = weft.simulator.launch(kernel.ptx, kernel.name, 1, (128,), arguments, shared=kernel.shared_bytes)
+    assert report.findings == []
+    size = (a.double().abs() @ b.double().abs().T).numpy()
+    assert (np.abs(c - (a.double() @ b.double().T).numpy()) <= K // 16 * size * (2.0**-11 + 17 * 2.0**-13)).all()
+
+
+@weft.jit
+def converted(x, y, N: wl.constexpr):
+    i = wl.arange(0, N)
+    wl.store(y + i, wl.load(x + i).to(wl.float16))
+
+
+def test_versions():
+    """PTX of sm_89 is of the version that has what is in it: older drivers take what needs none of it."""
+
+    def version(kernel, text, target):
+        ptx = kernel.compile(text, target=target, num_warps=4).ptx
+        return ptx[ptx.index(".version ") + 9 :].split()[0]
+
+    assert version(converted, "x:*fp32, y:*fp16, N=128", "sm_89") == "8.0"
+    assert version(converted, "x:*fp8e4nv, y:*fp16, N=128", "sm_89") == "8.1"
+    assert version(product, text_of("fp8e5"), "sm_89") == "8.4"
+    halves = "a:*fp8e5:16, b:*fp8e5:16, c:*fp16:16, BM=64, BN=32, K=128, BK=64"
+    assert version(product_in_halves, halves, "sm_89") == "8.7"
+    assert version(product, text_of("fp8e5"), "sm_90a") == "8.0"
+    assert version(converted, "x:*fp32, y:*fp16, N=128", "sm_120") == "8.7"
+
+
 def test_a_step_of_one_and_a_half_instructions():
     kernel = product.compile(text_of("fp8e4nv", tile=(64, 64, 48)), target="sm_120", num_warps=4, num_stages=2)
     assert ".e4m3.e4m3" in kernel.ptx

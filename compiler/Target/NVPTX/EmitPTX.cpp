@@ -104,15 +104,33 @@ const llvm::Target *findBackEnd(std::string &error) {
   return llvm::TargetRegistry::lookupTarget(llvm::Triple(tripleText), error);
 }
 
-std::unique_ptr<llvm::TargetMachine> makeMachine(const TargetInfo &target, bool fuses, std::string &error) {
+/// The version of PTX that a module needs: the target's, or that which gave the target what the module calls. Those of
+/// 8-bit floats came to sm_89 one after another (PTX ISA 9.7.9.21, "cvt", and 9.7.15.5.14, "mma").
+int versionFor(const llvm::Module &module, const TargetInfo &target) {
+  constexpr int ofHopper = 90, conversions = 81, products = 84, productsInHalves = 87;
+  int version = target.ptxVersion;
+  for (const llvm::Function &callee : module) {
+    StringRef name = callee.getName();
+    if (!name.starts_with("llvm.nvvm.") || !(name.contains("e4m3") || name.contains("e5m2")))
+      continue;
+    bool multiplies = name.contains(".mma.");
+    int needed = multiplies && name.ends_with(".f16") ? productsInHalves : multiplies ? products : conversions;
+    if (multiplies || target.capability() < ofHopper)
+      version = std::max(version, needed);
+  }
+  return version;
+}
+
+std::unique_ptr<llvm::TargetMachine> makeMachine(const TargetInfo &target, int version, bool fuses,
+                                                 std::string &error) {
   const llvm::Target *backEnd = findBackEnd(error);
   if (!backEnd)
     return nullptr;
   llvm::TargetOptions options;
   options.AllowFPOpFusion = fuses ? llvm::FPOpFusion::Fast : llvm::FPOpFusion::Strict; // products and sums become fma
   return std::unique_ptr<llvm::TargetMachine>(
-      backEnd->createTargetMachine(llvm::Triple(tripleText), StringRef(target.name), target.ptxFeature(), options,
-                                   std::nullopt, std::nullopt, llvm::CodeGenOptLevel::Aggressive));
+      backEnd->createTargetMachine(llvm::Triple(tripleText), StringRef(target.name), "+ptx" + std::to_string(version),
+                                   options, std::nullopt, std::nullopt, llvm::CodeGenOptLevel::Aggressive));
 }
 
 /// Gives every function a debug scope, so that locations become line numbers.
@@ -194,7 +212,9 @@ FailureOr<EmittedPTX> emitPTX(ModuleOp module, const TargetInfo &target, EmitOpt
     return failure();
 
   std::string error;
-  std::unique_ptr<llvm::TargetMachine> machine = makeMachine(target, !module->hasAttr(roundsProductsAttrName), error);
+  result.version = versionFor(*llvmModule, target);
+  std::unique_ptr<llvm::TargetMachine> machine =
+      makeMachine(target, result.version, !module->hasAttr(roundsProductsAttrName), error);
   if (!machine)
     return module.emitError("LLVM has no back end for '") << StringRef(target.name) << "': " << error, failure();
   llvmModule->setTargetTriple(llvm::Triple(tripleText));

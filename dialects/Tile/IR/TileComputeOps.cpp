@@ -12,9 +12,9 @@ using namespace weft::tile;
 
 /// The accumulator types that products of `operand` may be summed in.
 static bool isAccumulatorOf(Type operand, Type accumulator) {
-  if (operand.isF16())
+  if (operand.isF16() || isa<Float8E4M3FNType, Float8E5M2Type>(operand))
     return accumulator.isF32() || accumulator.isF16();
-  if (operand.isBF16() || operand.isF32() || isa<Float8E4M3FNType, Float8E5M2Type>(operand))
+  if (operand.isBF16() || operand.isF32())
     return accumulator.isF32();
   if (operand.isF64())
     return accumulator.isF64();

@@ -6,7 +6,7 @@ def Tile_DotOp : Tile_Op<"dot", [Pure, AllTypesMatch<["acc", "result"]>]> {
   let description = [{
     C1: a is [M, K], b is [K, N], acc and result are [M, N]; of `batch` products at once a is [batch · M, K], b is [K, batch · N], and acc and result are [batch · M, N]: the i-th M rows
     of the result are those of a times the i-th N columns of b. C2: M is at least 16, N and K at least 8; of f64 M and N at least 8, K at least 4. C3: a and b have one element type, and the
-    accumulator one that its products are summed in: f32 or f16 for f16; f32 for bf16, f32, f8E4M3FN and f8E5M2; f64 for f64; i32 for i8. C4: `batch` and, of several products, all
+    accumulator one that its products are summed in: f32 or f16 for f16, f8E4M3FN and f8E5M2; f32 for bf16 and f32; f64 for f64; i32 for i8. C4: `batch` and, of several products, all
     sizes are powers of two, and the products are made by matrix instructions, not of 8-bit floats and not to `ieee` precision.
     `precision` matters for f32 operands only. Products are exact and sums are kept in the accumulator's type. PTX: `mma.sync` (ISA
     9.7.14), or `fma.rn` for `ieee`.

@@ -120,9 +120,9 @@ def _imprecise_run(max_num_imprecise_acc: Any) -> int | None:
 
 
 def _fills_fp8_instructions(lhs: tensor, rhs: tensor, result: dtype, run: int | None) -> bool:
-    """Whether a product of 8-bit floats may be left to instructions for them: one matrix with float32 sums, none of
-    them shorter than K."""
-    if not (lhs.dtype.is_fp8e4nv() or lhs.dtype.is_fp8e5()) or len(lhs.shape) == 3 or result != float32:
+    """Whether a product of 8-bit floats may be left to instructions for them: one matrix, no sum of which is to be
+    shorter than K."""
+    if not (lhs.dtype.is_fp8e4nv() or lhs.dtype.is_fp8e5()) or len(lhs.shape) == 3:
         return False
     if run is not None and run < lhs.shape[1]:
         return False

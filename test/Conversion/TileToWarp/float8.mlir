@@ -107,3 +107,24 @@ func.func @few_rows(%x: f8E5M2, %o: !tile.ptr<f32>) attributes {tile.kernel, til
   tile.store %out, %d : tensor<16x16x!tile.ptr<f32>>
   return
 }
+
+// -----
+
+// What was converted to f16 goes in as it was where sums are of f32 all the same.
+// WHOLE-LABEL: func.func @widened
+// WHOLE-NOT: arith.extf
+// WHOLE: warp.mma {{.*}}f8E4M3FN
+// SHORT-LABEL: func.func @widened
+// SHORT: warp.mma {{.*}}f16
+func.func @widened(%x: f8E4M3FN, %o: !tile.ptr<f32>) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 4, stages = 1>} {
+  %a = tile.splat %x : f8E4M3FN -> tensor<64x32xf8E4M3FN>
+  %b = tile.splat %x : f8E4M3FN -> tensor<16x32xf8E4M3FN>
+  %wa = arith.extf %a : tensor<64x32xf8E4M3FN> to tensor<64x32xf16>
+  %wb = arith.extf %b : tensor<16x32xf8E4M3FN> to tensor<16x32xf16>
+  %t = tile.permute %wb {order = array<i32: 1, 0>} : tensor<16x32xf16> -> tensor<32x16xf16>
+  %z = arith.constant dense<0.0> : tensor<64x16xf32>
+  %d = tile.dot %wa, %t, %z : tensor<64x32xf16> * tensor<32x16xf16> -> tensor<64x16xf32>
+  %out = tile.splat %o : !tile.ptr<f32> -> tensor<64x16x!tile.ptr<f32>>
+  tile.store %out, %d : tensor<64x16x!tile.ptr<f32>>
+  return
+}

@@ -14,9 +14,20 @@ using namespace mlir;
 namespace weft {
 namespace {
 
+bool isFloat8(Type type) { return isa<Float8E4M3FNType, Float8E5M2Type>(tile::elementTypeOf(type)); }
+
 bool isOfFloat8(Operation *op) {
   auto dot = dyn_cast<tile::DotOp>(op);
-  return dot && isa<Float8E4M3FNType, Float8E5M2Type>(tile::elementTypeOf(dot.getA().getType()));
+  return dot && isFloat8(dot.getA().getType());
+}
+
+/// The conversion by which an operand of 16 bits, or what it is transposed from, became so from an 8-bit float; or null.
+arith::ExtFOp widenedFrom(Value operand) {
+  if (auto permute = operand.getDefiningOp<tile::PermuteOp>())
+    operand = permute.getSource();
+  auto widened = operand.getDefiningOp<arith::ExtFOp>();
+  bool isOf16 = tile::elementTypeOf(operand.getType()).getIntOrFloatBitWidth() == 16;
+  return widened && isOf16 && isFloat8(widened.getIn().getType()) ? widened : arith::ExtFOp();
 }
 
 /// Whether an instruction of single warps multiplies what `dot` does.
@@ -46,6 +57,36 @@ SmallVector<WgmmaRefusal> refusedOf(func::FuncOp function, const AxisAnalysis &a
   return refused;
 }
 
+/// Has products take operands that were widened from 8-bit floats as they were: every product is exact, and the sums of
+/// this target's instructions for them are as those for wider operands.
+void takeNarrow(tile::DotOp dot, const TargetInfo &target) {
+  auto a = widenedFrom(dot.getA()), b = widenedFrom(dot.getB());
+  auto left = cast<RankedTensorType>(dot.getA().getType()), sums = cast<RankedTensorType>(dot.getType());
+  if (!a || !b || dot.getBatch() > 1 || !sums.getElementType().isF32())
+    return;
+  Type element = tile::elementTypeOf(a.getIn().getType());
+  auto instruction = target.mmaFor(element, sums.getElementType(), left.getDimSize(0), left.getDimSize(1));
+  if (element != tile::elementTypeOf(b.getIn().getType()) || !instruction ||
+      left.getDimSize(1) % instruction->shape[2] != 0)
+    return;
+  OpBuilder builder(dot);
+  for (unsigned index : {0, 1}) {
+    arith::ExtFOp widened = index ? b : a;
+    Value narrow = widened.getIn();
+    if (auto permute = dot->getOperand(index).getDefiningOp<tile::PermuteOp>())
+      narrow = tile::PermuteOp::create(builder, permute.getLoc(), tile::withElementType(permute.getType(), element),
+                                       narrow, permute.getOrder());
+    Operation *wide = dot->getOperand(index).getDefiningOp();
+    dot->setOperand(index, narrow);
+    if (wide != widened && wide->use_empty())
+      wide->erase();
+  }
+  if (a != b && a->use_empty())
+    a->erase();
+  if (b->use_empty())
+    b->erase();
+}
+
 /// Makes operands f16, each value once.
 class Widener {
 public:
@@ -69,10 +110,10 @@ private:
   llvm::DenseMap<Value, Value> known;
 };
 
-/// a · b + c as (a · b + 0) + c, the last sum of f32.
+/// a · b + c as (a · b + 0) + c, the last sum of f32. One of f16 has no more bits than the instruction's.
 void promote(tile::DotOp dot) {
   Value before = dot.getAcc();
-  if (matchPattern(before, m_AnyZeroFloat()))
+  if (matchPattern(before, m_AnyZeroFloat()) || tile::elementTypeOf(before.getType()).isF16())
     return;
   OpBuilder b(dot);
   auto zero = arith::ConstantOp::create(b, dot.getLoc(), b.getZeroAttr(before.getType()));
@@ -85,6 +126,8 @@ void promote(tile::DotOp dot) {
 } // namespace
 
 void settleFloat8Products(func::FuncOp function, const TargetInfo &target, int warps) {
+  if (target.wholeFloat8Sums)
+    function.walk([&](tile::DotOp dot) { takeNarrow(dot, target); });
   if (!function.walk([](tile::DotOp dot) { return isOfFloat8(dot) ? WalkResult::interrupt() : WalkResult::advance(); })
            .wasInterrupted())
     return;

@@ -67,10 +67,12 @@ std::optional<Instruction> instructionFor(MmaOp op, OpBuilder &b) {
     return doubles(op.getShape(), element);
   if (element.isInteger(8) && accumulator.isInteger(32))
     return Instruction{"llvm.nvvm.mma.m16n8k32.row.col.s8", word, word};
-  if (isa<Float8E4M3FNType>(element) && accumulator.isF32())
-    return Instruction{"llvm.nvvm.mma.m16n8k32.row.col.f32.e4m3.e4m3.f32", word, f32};
-  if (isa<Float8E5M2Type>(element) && accumulator.isF32())
-    return Instruction{"llvm.nvvm.mma.m16n8k32.row.col.f32.e5m2.e5m2.f32", word, f32};
+  if (isa<Float8E4M3FNType>(element))
+    return accumulator.isF32() ? Instruction{"llvm.nvvm.mma.m16n8k32.row.col.f32.e4m3.e4m3.f32", word, f32}
+                               : Instruction{"llvm.nvvm.mma.m16n8k32.row.col.f16.e4m3.e4m3.f16", word, halves};
+  if (isa<Float8E5M2Type>(element))
+    return accumulator.isF32() ? Instruction{"llvm.nvvm.mma.m16n8k32.row.col.f32.e5m2.e5m2.f32", word, f32}
+                               : Instruction{"llvm.nvvm.mma.m16n8k32.row.col.f16.e5m2.e5m2.f16", word, halves};
   return std::nullopt;
 }
 
@@ -142,7 +144,7 @@ LogicalResult lowerMma(MmaOp op, Emitter &e) {
   if (!instruction)
     return op.emitOpError("has no matrix instruction for ") << op.getA().getType() << " and " << op.getAcc().getType();
   ArrayRef<Value> aRegisters = e.registers(op.getA()), bRegisters = e.registers(op.getB());
-  bool halves = instruction->accumulator == instruction->word && isa<VectorType>(instruction->word);
+  bool halves = isa<VectorType>(instruction->accumulator);
   SmallVector<Value> acc(e.registers(op.getAcc()));
   unsigned packed = packedIn(aRegisters);
   unsigned aWords = instruction->aWords, bWords = instruction->bWords;
@@ -154,7 +156,7 @@ LogicalResult lowerMma(MmaOp op, Emitter &e) {
          "the op's verifier asks for fragments of whole instructions");
   Extents extents{batch, rows / batch, n, k};
   if (halves)
-    acc = packWords(e, acc, instruction->word);
+    acc = packWords(e, acc, instruction->accumulator);
 
   if (aRegisters.front().getType().isF32()) {
     bool three = op.getPrecision() == tile::Precision::TF32x3;
