@@ -14,7 +14,20 @@ from typing import Any
 
 import torch
 
-FAMILIES = ("rows", "norms", "matmul", "quantised", "attention", "linear", "indexed", "irregular", "installed")
+FAMILIES = (
+    "rows",
+    "norms",
+    "matmul",
+    "quantised",
+    "narrow",
+    "serving",
+    "training",
+    "attention",
+    "linear",
+    "indexed",
+    "irregular",
+    "installed",
+)
 
 
 @dataclass

@@ -47,6 +47,12 @@ HOPPER = {
     "attention D 64 causal f16": (0.90, 0.90, True),
 }
 
+#: by target, those whose instructions older targets have not
+OTHERS = {
+    "sm_89": ["e4m3 matmul 64x64x64", "e4m3 matmul 64x64x64, rows of B contiguous"],
+    "sm_120": ["e4m3 matmul 64x64x64", "softmax f32", "fp8 e5m2 matmul"],
+}
+
 #: those that take longest, or are much like others
 SLOW = {
     "persistent matmul f16",
@@ -117,6 +123,16 @@ def test_is_right_on_hopper(hopper_rows, name):
     assert ours["per_product"] <= of_loop * theirs["per_product"]
     for key in ("read", "written", "wavefronts", "spill_bytes", "exposed_loads"):
         assert ours[key] <= theirs[key] or not is_below, key
+
+
+@pytest.mark.parametrize("target", OTHERS)
+def test_is_right_on_gpus_of_ones_own(tmp_path, target):
+    """Products of 8-bit floats by their own instructions; Triton's pairs of f32 and maxima of three run, too."""
+    for row in measured(tmp_path, OTHERS[target], target).values():
+        assert not row["error"] and not row["peer_error"] and not row["findings"], row
+        assert max(row["weft"]["off"].values()) <= 1
+        for key in ("instructions", "read", "written", "wavefronts", "barriers", "spill_bytes", "exposed_loads"):
+            assert row["weft"][key] <= row["triton"][key], (row["name"], key)
 
 
 def test_products_of_warpgroups_count_for_a_warp(monkeypatch):
