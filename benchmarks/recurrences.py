@@ -6,7 +6,7 @@
 
 Its operator runs forward and backward with Weft in Triton's place, which gives each launch with its arguments; the
 first of its autotuned configurations is taken. Triton compiles each launch's kernel for sm_80, and the simulator counts
-both sides' warp instructions on the same inputs, bf16, heads of 64 channels.
+both sides' warp instructions on the same inputs, bf16, heads of 64 channels or as many as are given.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ KINDS = {
 }
 
 
-def theirs(tokens: int, heads: int, kind: str) -> dict[str, dict[str, int]]:
+def theirs(tokens: int, heads: int, channels: int, kind: str) -> dict[str, dict[str, int]]:
     """Warp instructions of the operator's launches, by kernel, of the forward and of the backward."""
     from tile_kernels import installed, measured
     from tile_kernels.compiled import Peer
     from weft.compiler.jit import JITFunction
 
     measured.begin(peer=False)
-    installed.TOKENS, installed.HEADS = tokens, heads
+    installed.TOKENS, installed.HEADS, installed.SIZE = tokens, heads, channels
     operator = installed.of_library(f"ops.{kind}", f"chunk_{kind}")
     sequences = installed.sequences(*KINDS[kind]).items()
     given = {"g" if name == "gk" else name: x.requires_grad_() for name, x in sequences}
@@ -75,7 +75,7 @@ def theirs(tokens: int, heads: int, kind: str) -> dict[str, dict[str, int]]:
     return found
 
 
-def ours(tokens: int, heads: int, kind: str) -> dict[str, dict[str, int]]:
+def ours(tokens: int, heads: int, channels: int, kind: str) -> dict[str, dict[str, int]]:
     """The same of Weft's kernels."""
     import weft
     from weft.testing.plans import counted, instructions
@@ -88,9 +88,9 @@ def ours(tokens: int, heads: int, kind: str) -> dict[str, dict[str, int]]:
     def linear(q: Any, k: Any, v: Any, *log_decay: Any) -> Any:
         return weft.linear_attention(q, k, *log_decay) @ v
 
-    q, k, v = (torch.randn(1, heads, tokens, 64).bfloat16() for _ in range(3))
+    q, k, v = (torch.randn(1, heads, tokens, channels).bfloat16() for _ in range(3))
     betas = [torch.rand(1, heads, tokens)] if "beta" in KINDS[kind] else []
-    sizes = {"g": (1, heads, tokens), "gk": (1, heads, tokens, 64)}
+    sizes = {"g": (1, heads, tokens), "gk": (1, heads, tokens, channels)}
     decays = [-torch.rand(*size) for name, size in sizes.items() if name in KINDS[kind]]
     k = torch.nn.functional.normalize(k.float(), dim=-1).bfloat16()
     runs = counted(rule if betas else linear, q, k, v, *betas, *decays, target="sm_80")
@@ -101,10 +101,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Count recurrences' instructions beside Triton's.")
     parser.add_argument("--tokens", type=int, default=256)
     parser.add_argument("--heads", type=int, default=2)
+    parser.add_argument("--channels", type=int, default=64)
     parser.add_argument("--kind", choices=tuple(KINDS), default="delta_rule", help="flash-linear-attention's operator")
     parser.add_argument("--json", type=pathlib.Path, help="write the figures there")
     given = parser.parse_args()
-    sizes = (given.tokens, given.heads, given.kind)
+    sizes = (given.tokens, given.heads, given.channels, given.kind)
     figures = {"weft": ours(*sizes), "triton": theirs(*sizes)}
     console = Console()
     for part in ("forward", "backward"):

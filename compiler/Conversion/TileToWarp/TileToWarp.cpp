@@ -383,6 +383,8 @@ struct TileToWarp : impl::TileToWarpBase<TileToWarp> {
     erasePromises(function);
     warp::eraseDeadOps(function);
     sinkConversions(function);
+    roundOperandsOnce(function);
+    warp::eraseDeadOps(function);
     return success();
   }
 

@@ -13,7 +13,7 @@ bool weft::warp::isTF32(Value value) {
   Operation *op = value.getDefiningOp();
   if (!op)
     return false;
-  if (isa<arith::ExtFOp>(op))
+  if (isa<arith::ExtFOp, RoundTF32Op>(op))
     return true;
   if (isa<arith::SIToFPOp, arith::UIToFPOp>(op))
     return getElementTypeOrSelf(op->getOperand(0)).getIntOrFloatBitWidth() <= 8;

@@ -9,7 +9,8 @@ namespace weft::warp {
 /// Bits of an f32's mantissa that TF32 has not.
 constexpr unsigned bitsBeyondTF32 = 13;
 
-/// Whether f32 values are numbers of TF32 already: those widened from 16 bits and fewer are, and those cut off there.
+/// Whether f32 values are numbers of TF32 already: those widened from 16 bits and fewer are, and those rounded or cut off
+/// there.
 bool isTF32(mlir::Value value);
 
 } // namespace weft::warp

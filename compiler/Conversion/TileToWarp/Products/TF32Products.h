@@ -1,5 +1,6 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
-// Rounding of f32 operands for instructions of warpgroups, which read them from shared memory as they are.
+// Rounding of f32 operands to TF32: for instructions of warpgroups, which read them from shared memory as they are, and
+// where several warps or products would round the same.
 #pragma once
 
 #include "compiler/Target/TargetInfo.h"
@@ -10,5 +11,9 @@ namespace weft {
 /// Operands of the products of f32 that instructions of warpgroups take are rounded to TF32, each value once: to nearest,
 /// ties away from zero. The lowering of instructions of single warps rounds what they have in registers.
 void roundTF32Products(mlir::func::FuncOp function, const TargetInfo &target, int warps);
+
+/// After layouts: what is computed and goes into products of single warps is rounded where it is computed, if that takes
+/// fewer instructions than rounding what each warp takes of it.
+void roundOperandsOnce(mlir::func::FuncOp function);
 
 } // namespace weft
