@@ -29,8 +29,8 @@ class RecurrenceGradients {
 public:
   RecurrenceGradients(attn::RecurBackwardOp op, StoredValues &stored)
       : op(op), its(attn::RecurrenceOperands::of(op)), stored(stored), scale(op.getScale().convertToDouble()),
-        byChannel(lowerChannelDecays(op, its, stored, scale)), keysWidth(paddedChannels(its.headSize()).width),
-        columns(std::max<int64_t>(16, 8192 / keysWidth)), parts(channelParts(its.valueSize(), columns)) {
+        keysWidth(paddedChannels(its.headSize()).width), columns(std::max<int64_t>(16, 8192 / keysWidth)),
+        parts(channelParts(its.valueSize(), columns)), storedDecays(lowerDecays(op, its, stored, scale, parts)) {
     if (its.decay)
       decayGradient = op.getGradients()[0];
     if (its.beta)
@@ -44,7 +44,8 @@ public:
   void tokenGradients();
 
 private:
-  /// Products of a chunk's tokens, summed over the channels of the values; the last two of the delta rule.
+  /// Products of a chunk's tokens, summed over the channels of the values; the last two of the delta rule. `decayTokens`
+  /// makes them what enters products, where decays are not by channel.
   struct OfTokens {
     Value outByWritten;  ///< g wᵀ
     Value readByWritten; ///< y wᵀ
@@ -68,8 +69,9 @@ private:
                                 function_ref<SmallVector<Value>(const Chunk &values, ValueRange sums)> body);
   OfTokens productsOfTokens(RecurrenceKernel &kernel, const RowTile &rows);
   OfStates productsOfStates(RecurrenceKernel &kernel, Value chunk, const RowTile &rows, const Chunk &keys);
+  void decayTokens(RecurrenceKernel &kernel, OfTokens &tokens, const ChunkDecays &decays);
   Gradient gradientOfChunk(RecurrenceKernel &kernel, const RowTile &rows, const Chunk &keys, const OfTokens &tokens,
-                           const OfStates &products);
+                           const OfStates &products, const ChunkDecays &decays);
   /// y = β x, as it enters products.
   Value read(RecurrenceKernel &kernel, const RowTile &rows, const Chunk &values);
   /// What the forward writes to the state: v, or β r.
@@ -79,8 +81,8 @@ private:
   attn::RecurrenceOperands its;
   StoredValues &stored;
   double scale;
-  ChannelDecays byChannel;
   int64_t keysWidth, columns, parts;
+  StoredDecays storedDecays;
   Value decayGradient, betaGradient, stateGradient; ///< results, null where there are none
   Value states, gradients; ///< of each chunk: the state before it, and the gradient of that after it
   Value x;                 ///< or y = β x, where `ownBetas`
@@ -98,7 +100,7 @@ Value RecurrenceGradients::written(RecurrenceKernel &kernel, const RowTile &rows
 }
 
 void RecurrenceGradients::chunkStates() {
-  RecurrenceKernel kernel(op, its, byChannel, stored, "chunk_states");
+  RecurrenceKernel kernel(op, its, storedDecays, stored, "chunk_states");
   TileBuilder &b = kernel.b;
   Chunk keys = paddedChannels(its.headSize());
   Chunk values = channelPart(b, its.valueSize(), columns, b.programId(tile::Axis::X));
@@ -134,7 +136,7 @@ Value RecurrenceGradients::throughInverse(RecurrenceKernel &kernel, const RowTil
 }
 
 void RecurrenceGradients::chunkGradients() {
-  RecurrenceKernel kernel(op, its, byChannel, stored, "chunk_gradients");
+  RecurrenceKernel kernel(op, its, storedDecays, stored, "chunk_gradients");
   TileBuilder &b = kernel.b;
   Chunk keys = paddedChannels(its.headSize());
   Chunk values = channelPart(b, its.valueSize(), columns, b.programId(tile::Axis::X));
@@ -257,33 +259,40 @@ RecurrenceGradients::OfStates RecurrenceGradients::productsOfStates(RecurrenceKe
   return {sums[0], sums[1], its.decay ? sums[2] : Value(), its.beta ? sums.back() : Value()};
 }
 
+void RecurrenceGradients::decayTokens(RecurrenceKernel &kernel, OfTokens &tokens, const ChunkDecays &decays) {
+  TileBuilder &b = kernel.b;
+  auto decayed = [&](Value weights, double factor, bool strict) {
+    return b.cast(kernel.decayPairs(b.mul(weights, b.f32(factor)), decays, strict), kernel.element);
+  };
+  tokens.outByWritten = decayed(tokens.outByWritten, scale, /*strict=*/false);
+  if (its.beta)
+    tokens.readByWritten = decayed(tokens.readByWritten, -1, /*strict=*/true);
+}
+
 RecurrenceGradients::Gradient RecurrenceGradients::gradientOfChunk(RecurrenceKernel &kernel, const RowTile &rows,
                                                                    const Chunk &keys, const OfTokens &tokens,
-                                                                   const OfStates &products) {
+                                                                   const OfStates &products,
+                                                                   const ChunkDecays &decays) {
   TileBuilder &b = kernel.b;
-  ChunkDecays decays = kernel.decays(rows, keys);
   Value start = kernel.fromStart(decays);
   Value q = kernel.tile(its.query, rows, keys), k = kernel.tile(its.key, rows, keys);
   auto wide = [&](Value value) { return b.cast(value, b.getF32Type()); };
   Value dq = b.mul(kernel.decayed(products.outState, start), b.f32(scale));
   Value write = kernel.decayed(products.writtenState, kernel.toEnd(decays));
-  Value weights = b.mul(tokens.outByWritten, b.f32(scale)), early, later, term;
+  Value early, later, term;
   if (decays.byChannel) {
     // Row and column sums cancel where the operands are rounded alike.
     term = b.mul(wide(q), dq);
-    auto mixed = kernel.mixByChannel(weights, q, k, decays, rows, keys);
+    auto mixed = kernel.mixByChannel(b.mul(tokens.outByWritten, b.f32(scale)), q, k, decays, rows, keys);
     dq = b.add(dq, mixed.later);
     early = mixed.earlier;
     term = b.add(term, mixed.difference);
   } else {
-    weights = b.cast(kernel.decayPairs(weights, decays), kernel.element);
-    dq = kernel.product(weights, k, dq);
-    early = kernel.product(b.transpose(weights), q);
+    dq = kernel.product(tokens.outByWritten, k, dq);
+    early = kernel.product(b.transpose(tokens.outByWritten), q);
     if (its.beta) {
-      Value minus = b.mul(tokens.readByWritten, b.f32(-1));
-      Value between = b.cast(kernel.decayPairs(minus, decays, /*strict=*/true), kernel.element);
-      later = kernel.product(between, k, b.mul(kernel.decayed(products.readState, start), b.f32(-1)));
-      early = kernel.product(b.transpose(between), k, early);
+      later = kernel.product(tokens.readByWritten, k, b.mul(kernel.decayed(products.readState, start), b.f32(-1)));
+      early = kernel.product(b.transpose(tokens.readByWritten), k, early);
     }
     if (decays)
       term = b.add(b.mul(wide(q), dq), b.mul(wide(k), later ? b.sub(later, early) : b.mul(early, b.f32(-1))));
@@ -307,9 +316,10 @@ RecurrenceGradients::Gradient RecurrenceGradients::gradientOfChunk(RecurrenceKer
 }
 
 void RecurrenceGradients::tokenGradients() {
-  // Of more channels at once a thread would hold more than it has registers for.
-  const int64_t most = its.decaysByChannel() || (its.decay && its.beta && keysWidth > 64) ? 32 : 64;
-  RecurrenceKernel kernel(op, its, byChannel, stored, "token_gradients");
+  // Of more channels at once a thread would hold more than it has registers for, or a block, in f32, more memory.
+  const bool isSingle = its.queryType().getElementType().isF32();
+  const int64_t most = its.decaysByChannel() || (its.decay && its.beta && isSingle && keysWidth > 64) ? 32 : 64;
+  RecurrenceKernel kernel(op, its, storedDecays, stored, "token_gradients");
   TileBuilder &b = kernel.b;
   TensorParameter dQuery = kernel.frame.output(wholeType(op.getDQuery()));
   TensorParameter dKey = kernel.frame.output(wholeType(op.getDKey())), dBeta, dDecay;
@@ -322,6 +332,11 @@ void RecurrenceGradients::tokenGradients() {
     OfTokens tokens = productsOfTokens(kernel, rows);
     if (dBeta.pointer)
       kernel.store(dBeta, rows, nullptr, tokens.betas);
+    ChunkDecays decays;
+    if (!its.decaysByChannel()) {
+      decays = kernel.decays(rows, {});
+      decayTokens(kernel, tokens, decays);
+    }
     SmallVector<Value> decay; // of all channels, where they share one
     if (its.decay && !its.decaysByChannel())
       decay.push_back(b.zeros({kernel.side}));
@@ -331,7 +346,8 @@ void RecurrenceGradients::tokenGradients() {
       b.setInsertionPointToStart(loop.getBody());
       Chunk keys = channelPart(b, its.headSize(), most, loop.getInductionVar());
       OfStates products = productsOfStates(kernel, chunk, rows, keys);
-      Gradient found = gradientOfChunk(kernel, rows, keys, tokens, products);
+      ChunkDecays own = its.decaysByChannel() ? kernel.decays(rows, keys) : decays;
+      Gradient found = gradientOfChunk(kernel, rows, keys, tokens, products, own);
       kernel.store(dQuery, rows, &keys, found.query);
       kernel.store(dKey, rows, &keys, found.key);
       if (its.decaysByChannel())

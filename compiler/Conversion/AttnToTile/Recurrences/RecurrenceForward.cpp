@@ -19,8 +19,8 @@ namespace weft {
 namespace {
 
 /// K by doubling: of two neighbouring blocks with K1 and K2, and C the part of L between them, the part of K between
-/// them is (I - K2 β) C (I - β K1). Blocks of one token have K = 0. Up to blocks of 16 tokens a row's columns are those
-/// of its own block alone, [tokens, 16]: a fourth of the products.
+/// them is (I - K2 β) C (I - β K1). Blocks of one token have K = 0. Of a row no more columns are held than its block has,
+/// [tokens, columns], at least those of a matrix instruction: for two tokens of 64 that is an eighth of the products.
 class Doubling {
 public:
   Doubling(RecurrenceKernel &kernel, Value beta)
@@ -33,13 +33,13 @@ public:
 private:
   /// K of blocks twice as large, in as many columns as `inverse` has.
   Value doubled(Value between, Value inverse);
-  /// [side, block] and back: the columns of each row's own block.
-  Value ownColumns(Value whole);
-  Value wholeColumns(Value own);
-  /// [side, side / block, block] i1: which columns are of the row's own block.
-  Value isOwn();
+  /// [side, width] to half of the width, the columns of the row's own block, and to `times` of it, zeros elsewhere.
+  Value ownHalf(Value wider);
+  Value among(Value own, int64_t times);
+  /// [side, times, width] i1: which of so many blocks of columns is the row's own.
+  Value isOwn(int64_t times, int64_t width);
 
-  static constexpr int64_t block = 16;
+  static constexpr int64_t least = 8;
   TileBuilder &b;
   const int64_t side;
   Value beta;
@@ -48,29 +48,27 @@ private:
 
 } // namespace
 
-Value Doubling::isOwn() {
-  Value row = b.column(b.column(b.div(b.range(side), b.i32(block))));
-  Value column = b.column(b.range(side / block));
-  Value same = b.compareInt(arith::CmpIPredicate::eq, row, b.expand(column, 0));
-  return b.broadcast(same, {side, side / block, block});
+Value Doubling::isOwn(int64_t times, int64_t width) {
+  Value block = b.rem(b.div(b.range(side), b.i32(width)), b.i32(times));
+  Value same = b.compareInt(arith::CmpIPredicate::eq, b.column(b.column(block)), b.expand(b.column(b.range(times)), 0));
+  return b.broadcast(same, {side, times, width});
 }
 
-Value Doubling::ownColumns(Value whole) {
-  SmallVector<int64_t> shape{side, side / block, block};
-  Value parts = b.reshape(whole, shape);
-  return b.reduceSum(b.select(isOwn(), parts, b.zeros(shape)), 1);
+Value Doubling::ownHalf(Value wider) {
+  SmallVector<int64_t> shape{side, 2, TileBuilder::shapeOf(wider)[1] / 2};
+  return b.reduceSum(b.select(isOwn(2, shape[2]), b.reshape(wider, shape), b.zeros(shape)), 1);
 }
 
-Value Doubling::wholeColumns(Value own) {
-  SmallVector<int64_t> shape{side, side / block, block};
+Value Doubling::among(Value own, int64_t times) {
+  SmallVector<int64_t> shape{side, times, TileBuilder::shapeOf(own)[1]};
   Value repeated = b.broadcast(b.expand(own, 1), shape);
-  return b.reshape(b.select(isOwn(), repeated, b.zeros(shape)), {side, side});
+  return b.reshape(b.select(isOwn(times, shape[2]), repeated, b.zeros(shape)), {side, times * shape[2]});
 }
 
 Value Doubling::doubled(Value between, Value inverse) {
   SmallVector<int64_t> shape(TileBuilder::shapeOf(inverse));
   auto product = [&](Value left, Value right) {
-    Value whole = shape[1] == side ? left : wholeColumns(left);
+    Value whole = shape[1] == side ? left : among(left, side / shape[1]);
     return b.dot(b.mul(whole, beta), right, b.zeros(shape), precision);
   };
   Value right = b.sub(between, product(between, inverse));
@@ -78,30 +76,29 @@ Value Doubling::doubled(Value between, Value inverse) {
 }
 
 Value Doubling::run(Value all) {
-  Value columns = b.broadcast(b.row(b.range(side)), {side, side}), rows = b.column(b.range(side));
-  Value inverse, here = all;
+  SmallVector<Value> own{all}; // of ever smaller blocks
+  for (int64_t width = side; width > least; width /= 2)
+    own.push_back(ownHalf(own.back()));
+  Value rows = b.column(b.range(side)), inverse;
   for (int64_t half = 1; half < side; half *= 2) {
-    if (half == 1 && side > block) {
-      Value first = b.sub(b.range(side), b.rem(b.range(side), b.i32(block)));
-      columns = b.add(b.column(first), b.row(b.range(block)));
-      here = ownColumns(all);
+    if (half >= least && own.size() > 1) {
+      own.pop_back();
+      inverse = among(inverse, 2);
     }
-    if (half == block) {
-      columns = b.broadcast(b.row(b.range(side)), {side, side});
-      here = all;
-      inverse = wholeColumns(inverse);
-    }
-    Value number = b.div(columns, b.i32(half));
+    const int64_t width = TileBuilder::shapeOf(own.back())[1];
+    Value first = b.sub(b.range(side), b.rem(b.range(side), b.i32(width)));
+    Value number = b.div(b.add(b.column(first), b.row(b.range(width))), b.i32(half));
     Value later = b.compareInt(arith::CmpIPredicate::eq, b.div(rows, b.i32(half)), b.add(number, b.i32(1)));
     Value even = b.compareInt(arith::CmpIPredicate::eq, b.rem(number, b.i32(2)), b.i32(0));
-    Value between = b.select(b.both(later, even), here, b.zeros(TileBuilder::shapeOf(here)));
+    Value between = b.select(b.both(later, even), own.back(), b.zeros({side, width}));
     inverse = inverse ? doubled(between, inverse) : between;
   }
   return inverse;
 }
 
-static Value lowerInverse(attn::RecurOp op, const attn::RecurrenceOperands &its, StoredValues &stored) {
-  RecurrenceKernel kernel(op, its, {}, stored, "delta_inverse");
+static Value lowerInverse(attn::RecurOp op, const attn::RecurrenceOperands &its, const StoredDecays &storedDecays,
+                          StoredValues &stored) {
+  RecurrenceKernel kernel(op, its, storedDecays, stored, "delta_inverse");
   TileBuilder &b = kernel.b;
   TensorParameter output = kernel.frame.output(wholeType(op.getDelta()[1]));
   kernel.withChunk([&](Value chunk) {
@@ -123,13 +120,13 @@ static int64_t columnsBeside(int64_t keys) { return std::max<int64_t>(16, 8192 /
 
 LogicalResult lowerRecur(attn::RecurOp op, StoredValues &stored) {
   auto its = attn::RecurrenceOperands::of(op);
-  ChannelDecays byChannel = lowerChannelDecays(op, its, stored, /*scale=*/1);
-  if (its.beta)
-    lowerInverse(op, its, stored);
-  RecurrenceKernel kernel(op, its, byChannel, stored, its.beta ? "delta_rule" : "linear_attention");
-  TileBuilder &b = kernel.b;
   Chunk keys = paddedChannels(its.headSize());
-  int64_t most = columnsBeside(keys.width), parts = channelParts(its.valueSize(), most);
+  const int64_t most = columnsBeside(keys.width), parts = channelParts(its.valueSize(), most);
+  StoredDecays storedDecays = lowerDecays(op, its, stored, /*scale=*/1, parts);
+  if (its.beta)
+    lowerInverse(op, its, storedDecays, stored);
+  RecurrenceKernel kernel(op, its, storedDecays, stored, its.beta ? "delta_rule" : "linear_attention");
+  TileBuilder &b = kernel.b;
   Chunk values = channelPart(b, its.valueSize(), most, b.programId(tile::Axis::X));
   SmallVector<Value> results{op.getOut()};
   TensorParameter out = kernel.frame.output(wholeType(op.getOut())), residual, last;

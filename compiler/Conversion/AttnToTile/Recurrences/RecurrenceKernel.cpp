@@ -13,10 +13,10 @@ static constexpr double log2OfE = 1.4426950408889634;
 /// 2^-160 is 0 in f32, and so is what a longer decay leaves.
 static constexpr double mostDecay = 160;
 
-RecurrenceKernel::RecurrenceKernel(Operation *op, const attn::RecurrenceOperands &its, const ChannelDecays &byChannel,
+RecurrenceKernel::RecurrenceKernel(Operation *op, const attn::RecurrenceOperands &its, const StoredDecays &storedDecays,
                                    StoredValues &stored, StringRef name)
     : frame(op, name), b(frame.b), puller(frame, stored), its(its), side(its.chunk()),
-      element(its.queryType().getElementType()), byChannel(byChannel) {
+      element(its.queryType().getElementType()), storedDecays(storedDecays) {
   Value z = b.programId(tile::Axis::Z), length = frame.size(its.queryType().dim(2));
   place = {z, z, b.programId(tile::Axis::Y), {}, length, {}};
   if (its.cuSeqlens) {
@@ -63,7 +63,8 @@ static std::pair<Value, Value> splitDecay(TileBuilder &b, Value decay) {
 }
 
 std::pair<Value, Value> RecurrenceKernel::sumsAt(const RowTile &rows, const Chunk &keys) {
-  return {tile(byChannel.coarse, rows, keys), tile(byChannel.fine, rows, keys)};
+  auto at = [&](Value sums) { return its.decaysByChannel() ? tile(sums, rows, keys) : numbers(sums, rows); };
+  return {at(storedDecays.coarse), at(storedDecays.fine)};
 }
 
 std::pair<Value, Value> RecurrenceKernel::sumsAtEnd(const RowTile &rows, const Chunk &keys) {
@@ -71,25 +72,29 @@ std::pair<Value, Value> RecurrenceKernel::sumsAtEnd(const RowTile &rows, const C
   RowTile last = rowsFrom(b, b.sub(end, b.i32(1)), 1, place.length, /*bounded=*/false)
                      .of(its.queryType(), place.batch, place.head);
   last.base = place.base;
-  auto at = [&](Value sums) { return b.reshape(puller.pull(sums, last, keys), {keys.width}); };
-  return {at(byChannel.coarse), at(byChannel.fine)};
+  auto at = [&](Value sums) {
+    return its.decaysByChannel() ? b.reshape(puller.pull(sums, last, keys), {keys.width})
+                                 : b.reduceSum(puller.pullRow(sums, last), 0);
+  };
+  return {at(storedDecays.coarse), at(storedDecays.fine)};
 }
 
 ChunkDecays RecurrenceKernel::decays(const RowTile &rows, const Chunk &keys) {
-  ChunkDecays made;
+  ChunkDecays decays;
   if (!its.decay)
-    return made;
-  made.byChannel = its.decaysByChannel();
-  if (made.byChannel) {
-    std::tie(made.coarse, made.fine) = sumsAt(rows, keys);
-    std::tie(made.coarseEnd, made.fineEnd) = sumsAtEnd(rows, keys);
-    return made;
+    return decays;
+  decays.byChannel = its.decaysByChannel();
+  if (storedDecays.coarse) {
+    // Past the last token as at it: no factor of what is not there is infinite.
+    std::tie(decays.coarse, decays.fine) = sumsAt(rows.clamped(b, place.length), keys);
+    std::tie(decays.coarseEnd, decays.fineEnd) = sumsAtEnd(rows, keys);
+    return decays;
   }
   auto [coarse, fine] = splitDecay(b, numbers(its.decay, rows));
-  std::tie(made.coarse, made.fine) = std::pair(b.prefixSum(coarse), b.prefixSum(fine));
-  made.coarseEnd = b.reduceSum(coarse, 0);
-  made.fineEnd = b.reduceSum(fine, 0);
-  return made;
+  std::tie(decays.coarse, decays.fine) = std::pair(b.prefixSum(coarse), b.prefixSum(fine));
+  decays.coarseEnd = b.reduceSum(coarse, 0);
+  decays.fineEnd = b.reduceSum(fine, 0);
+  return decays;
 }
 
 Value RecurrenceKernel::fromStart(const ChunkDecays &decays) {
@@ -152,7 +157,7 @@ Value RecurrenceKernel::aboutMiddle(const ChunkDecays &decays, const RowTile &ro
   // The last token of the earlier half, or of all where that has less.
   Value offset = b.sub(b.range(side), b.rem(b.range(side), b.i32(2 * half)));
   Value middle = b.add(b.add(offset, b.i32(half - 1)), rows.scalarStart);
-  RowTile at = rows.anyRows(b.min(middle, b.sub(place.length, b.i32(1))), rows.inside);
+  RowTile at = rows.anyRows(b.min(middle, b.sub(place.length, b.i32(1))), {}); // as `decays` are past the last token
   auto [coarse, fine] = sumsAt(at, keys);
   Value exponent = b.add(b.sub(decays.coarse, coarse), b.sub(decays.fine, fine));
   Value sign = b.select(isLaterHalf(half), b.full({side, 1}, 1, b.getF32Type()), b.full({side, 1}, -1, b.getF32Type()));
@@ -175,8 +180,8 @@ Value RecurrenceKernel::pairs(Value left, Value right, const ChunkDecays &decays
 }
 
 Value RecurrenceKernel::pairsOfQueries(const RowTile &rows, Value q, Value k, const ChunkDecays &decays, double scale) {
-  if (decays.byChannel)
-    return tile(byChannel.pairs, rows, {0, side, side});
+  if (storedDecays.pairs)
+    return tile(storedDecays.pairs, rows, {0, side, side});
   return b.mul(pairs(q, k, decays), b.f32(scale));
 }
 
@@ -360,25 +365,46 @@ static std::pair<Value, Value> lowerDecaySums(Operation *op, const attn::Recurre
   return {made[0], made[1]};
 }
 
-ChannelDecays lowerChannelDecays(Operation *op, const attn::RecurrenceOperands &its, StoredValues &stored,
-                                 double scale) {
-  ChannelDecays made;
-  if (!its.decaysByChannel())
-    return made;
-  std::tie(made.coarse, made.fine) = lowerDecaySums(op, its, stored);
-  RecurrenceKernel kernel(op, its, made, stored, "decayed_pairs");
+StoredDecays lowerDecays(Operation *op, const attn::RecurrenceOperands &its, StoredValues &stored, double scale,
+                         int64_t parts) {
+  StoredDecays storedDecays;
+  // Pairs of f32 would take memory that a block has for queries and keys of wide heads.
+  const bool fit = !its.queryType().getElementType().isF32();
+  if (!its.decay || !(its.decaysByChannel() || (parts > 1 && fit)))
+    return storedDecays;
+  if (its.decaysByChannel())
+    std::tie(storedDecays.coarse, storedDecays.fine) = lowerDecaySums(op, its, stored);
+  RecurrenceKernel kernel(op, its, storedDecays, stored, "decayed_pairs");
   TileBuilder &b = kernel.b;
   SmallVector<StringAttr> dims(its.queryType().getDims());
   dims.back() = b.getStringAttr(std::to_string(kernel.side));
-  TensorParameter output = kernel.frame.output(attn::WholeTensorType::get(dims, kernel.element));
+  TensorParameter output = kernel.frame.output(attn::WholeTensorType::get(dims, kernel.element)), coarse, fine;
+  if (!storedDecays.coarse) {
+    auto sums = attn::WholeTensorType::get(ArrayRef(dims).drop_back(), b.getF32Type());
+    coarse = kernel.frame.output(sums), fine = kernel.frame.output(sums);
+  }
   kernel.withChunk([&](Value chunk) {
     RowTile rows = kernel.rows(chunk);
     Chunk columns{0, kernel.side, kernel.side};
-    kernel.store(output, rows, &columns, b.mul(kernel.pairsByChannel(rows), b.f32(scale)));
+    Value pairs;
+    if (its.decaysByChannel()) {
+      pairs = kernel.pairsByChannel(rows);
+    } else {
+      Chunk keys = paddedChannels(its.headSize());
+      ChunkDecays decays = kernel.decays(rows, keys);
+      pairs = kernel.pairs(kernel.tile(its.query, rows, keys), kernel.tile(its.key, rows, keys), decays);
+      kernel.store(coarse, rows, nullptr, decays.coarse);
+      kernel.store(fine, rows, nullptr, decays.fine);
+    }
+    kernel.store(output, rows, &columns, b.mul(pairs, b.f32(scale)));
   });
-  made.pairs = kernel.frame.finish({kernel.chunkGrid(), kernel.warps(), 1})[0];
-  stored.recordAsValues(made.pairs);
-  return made;
+  const int64_t warps = its.decaysByChannel() ? kernel.warps() : 4; // no more is held than a chunk's products
+  SmallVector<Value> results = kernel.frame.finish({kernel.chunkGrid(), warps, 1});
+  stored.recordAsValues(results);
+  storedDecays.pairs = results[0];
+  if (!its.decaysByChannel())
+    storedDecays.coarse = results[1], storedDecays.fine = results[2];
+  return storedDecays;
 }
 
 } // namespace weft

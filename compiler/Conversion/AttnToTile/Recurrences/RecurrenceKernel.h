@@ -32,16 +32,17 @@ struct ChunkDecays {
   explicit operator bool() const { return static_cast<bool>(coarse); }
 };
 
-/// What a kernel for all chunks at once makes of decays by channel, stored; nulls where there are none.
-struct ChannelDecays {
-  mlir::Value coarse, fine; ///< their sums in each chunk: two tensors [B, H, N, D] of f32
+/// What kernels for all chunks at once make of decays, stored, where programs that go from chunk to chunk would make it
+/// for each part of the values' channels, or have no room: nulls elsewhere.
+struct StoredDecays {
+  mlir::Value coarse, fine; ///< their sums in each chunk: two tensors [B, H, N, D] of f32, or [B, H, N]
   mlir::Value pairs;        ///< [B, H, N, side]: of each query and the keys of its chunk, as `pairs`
 };
 
 /// A kernel of a recurrence being written.
 class RecurrenceKernel {
 public:
-  RecurrenceKernel(mlir::Operation *op, const attn::RecurrenceOperands &its, const ChannelDecays &byChannel,
+  RecurrenceKernel(mlir::Operation *op, const attn::RecurrenceOperands &its, const StoredDecays &storedDecays,
                    StoredValues &stored, llvm::StringRef name);
 
   KernelFrame frame;
@@ -81,7 +82,7 @@ public:
   mlir::Value carried(mlir::Value state, const ChunkDecays &decays);
   /// [side, side] f32: left_n · right_m, decayed, for m <= n, m < n where `strict`, else 0; decays are one a token.
   mlir::Value pairs(mlir::Value left, mlir::Value right, const ChunkDecays &decays, bool strict = false);
-  /// The same of queries and keys times `scale`, whatever the decays; those by channel are stored as they enter products.
+  /// The same of queries and keys times `scale`, whatever the decays; those that are stored enter products as they are.
   mlir::Value pairsOfQueries(const RowTile &rows, mlir::Value q, mlir::Value k, const ChunkDecays &decays,
                              double scale);
   /// The same where decays are by channel, computed.
@@ -123,9 +124,9 @@ private:
                             const Chunk &values);
   mlir::Value stateExists(const Chunk &keys, const Chunk &values);
   llvm::SmallVector<mlir::Value> chunkIndices(mlir::Value chunk);
-  /// Of decays by channel, at tokens of the chunk.
+  /// Of decays whose sums are stored, at tokens of the chunk: [side, channels], or [side].
   std::pair<mlir::Value, mlir::Value> sumsAt(const RowTile &rows, const Chunk &keys);
-  /// The same at the chunk's last token: [channels].
+  /// The same at the chunk's last token: [channels], or a scalar.
   std::pair<mlir::Value, mlir::Value> sumsAtEnd(const RowTile &rows, const Chunk &keys);
   /// Of pairs of the halves of 2 `half` tokens, [side, channels]: exp of the decays from the middle to later tokens, and
   /// from earlier ones to the middle.
@@ -135,7 +136,7 @@ private:
   /// [side, side] i1: m <= n, or m < n.
   mlir::Value ordered(bool strict);
 
-  ChannelDecays byChannel;
+  StoredDecays storedDecays;
 };
 
 /// The channels of a tile of `size` of them: a power of two, at least 16.
@@ -144,9 +145,10 @@ Chunk paddedChannels(int64_t size);
 Chunk channelPart(TileBuilder &b, int64_t size, int64_t most, mlir::Value part);
 int64_t channelParts(int64_t size, int64_t most);
 
-/// Sums up the decays by channel of each chunk, and makes its pairs, times `scale`.
-ChannelDecays lowerChannelDecays(mlir::Operation *op, const attn::RecurrenceOperands &its, StoredValues &stored,
-                                 double scale);
+/// Sums up the decays of each chunk, and makes its pairs, times `scale`, for programs that each have one of `parts` of the
+/// values' channels.
+StoredDecays lowerDecays(mlir::Operation *op, const attn::RecurrenceOperands &its, StoredValues &stored, double scale,
+                         int64_t parts);
 
 mlir::LogicalResult lowerRecur(attn::RecurOp op, StoredValues &stored);
 mlir::LogicalResult lowerRecurBackward(attn::RecurBackwardOp op, StoredValues &stored);
