@@ -346,7 +346,8 @@ void RecurrenceGradients::tokenGradients() {
       b.setInsertionPointToStart(loop.getBody());
       Chunk keys = channelPart(b, its.headSize(), most, loop.getInductionVar());
       OfStates products = productsOfStates(kernel, chunk, rows, keys);
-      ChunkDecays own = its.decaysByChannel() ? kernel.decays(rows, keys) : decays;
+      // Sums that are stored are read again: nothing of them is held beside the products with states.
+      ChunkDecays own = storedDecays.coarse ? kernel.decays(rows, keys) : decays;
       Gradient found = gradientOfChunk(kernel, rows, keys, tokens, products, own);
       kernel.store(dQuery, rows, &keys, found.query);
       kernel.store(dKey, rows, &keys, found.key);
