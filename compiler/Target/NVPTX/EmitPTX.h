@@ -25,8 +25,8 @@ namespace weft {
 /// PTX and what it cost.
 struct EmittedPTX {
   std::string text;
-  int version = 0; // 80 for PTX ISA 8.0: the target's, or the least that has the instructions
-  std::string llvmIR;                                              // after optimisation, when asked for
+  int version = 0;    // 80 for PTX ISA 8.0: the target's, or the least that has the instructions
+  std::string llvmIR; // after optimisation, when asked for
   double translateMs = 0, optimiseMs = 0, instructionSelectMs = 0; // processor time of the three steps
 };
 
