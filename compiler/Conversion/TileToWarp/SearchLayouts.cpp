@@ -277,7 +277,7 @@ SmallVector<Preferred, 2> movesFor(const Conversion &conversion, const LayoutPla
 
 /// All conversions from one layout to another undone at once, in either way: where several values that share loads are
 /// converted, to move those of one alone would only move the exchange.
-SmallVector<Preferred> movesOfAll(func::FuncOp function, const LayoutPlan &plan, Mover mover) {
+SmallVector<Preferred> movesOfAll(func::FuncOp function, const LayoutPlan &plan, const Mover &mover) {
   llvm::MapVector<std::pair<LayoutAttr, LayoutAttr>, std::array<Preferred, 2>> groups;
   for (const Conversion &conversion : conversionsOf(function, plan)) {
     std::array<Preferred, 2> &ways = groups[{plan.own.lookup(conversion.value), conversion.wanted}];
