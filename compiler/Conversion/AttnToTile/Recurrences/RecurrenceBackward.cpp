@@ -29,7 +29,7 @@ class RecurrenceGradients {
 public:
   RecurrenceGradients(attn::RecurBackwardOp op, StoredValues &stored)
       : op(op), its(attn::RecurrenceOperands::of(op)), stored(stored), scale(op.getScale().convertToDouble()),
-        keysWidth(paddedChannels(its.headSize()).width), columns(std::max<int64_t>(16, 8192 / keysWidth)),
+        keysWidth(paddedChannels(its.headSize()).width), columns(columnsBeside(keysWidth)),
         parts(channelParts(its.valueSize(), columns)), storedDecays(lowerDecays(op, its, stored, scale, parts)) {
     if (its.decay)
       decayGradient = op.getGradients()[0];

@@ -115,9 +115,6 @@ static Value lowerInverse(attn::RecurOp op, const attn::RecurrenceOperands &its,
   return made;
 }
 
-/// Columns of values that a program takes, so that a state of so many rows stays in registers.
-static int64_t columnsBeside(int64_t keys) { return std::max<int64_t>(16, 8192 / keys); }
-
 LogicalResult lowerRecur(attn::RecurOp op, StoredValues &stored) {
   auto its = attn::RecurrenceOperands::of(op);
   Chunk keys = paddedChannels(its.headSize());

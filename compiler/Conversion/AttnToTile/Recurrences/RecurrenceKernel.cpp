@@ -337,6 +337,8 @@ Chunk paddedChannels(int64_t size) { return {0, std::max<int64_t>(16, llvm::Powe
 
 int64_t channelParts(int64_t size, int64_t most) { return llvm::divideCeil(size, most); }
 
+int64_t columnsBeside(int64_t keys) { return std::max<int64_t>(16, 8192 / keys); }
+
 Chunk channelPart(TileBuilder &b, int64_t size, int64_t most, Value part) {
   if (size <= most)
     return paddedChannels(size);

@@ -144,6 +144,8 @@ Chunk paddedChannels(int64_t size);
 /// The same of `size` in parts of at most `most`, of which `part` (i32) is one; and how many there are.
 Chunk channelPart(TileBuilder &b, int64_t size, int64_t most, mlir::Value part);
 int64_t channelParts(int64_t size, int64_t most);
+/// Columns of values that a program takes, so that a state of so many rows stays in registers.
+int64_t columnsBeside(int64_t keys);
 
 /// Sums up the decays of each chunk, and makes its pairs, times `scale`, for programs that each have one of `parts` of the
 /// values' channels.

@@ -30,11 +30,11 @@ arith::ExtFOp widenedFrom(Value operand) {
   return widened && isOf16 && isFloat8(widened.getIn().getType()) ? widened : arith::ExtFOp();
 }
 
-/// Whether an instruction of single warps multiplies what `dot` does.
-bool isOfWarp(tile::DotOp dot, const TargetInfo &target) {
+/// Whether an instruction of single warps multiplies what `dot` does, of operands of `element`.
+bool isOfWarp(tile::DotOp dot, Type element, const TargetInfo &target) {
   auto a = cast<RankedTensorType>(dot.getA().getType());
   Type sums = tile::elementTypeOf(dot.getType());
-  auto instruction = target.mmaFor(a.getElementType(), sums, a.getDimSize(0), a.getDimSize(1));
+  auto instruction = target.mmaFor(element, sums, a.getDimSize(0), a.getDimSize(1));
   return instruction && a.getDimSize(1) % instruction->shape[2] == 0;
 }
 
@@ -45,7 +45,7 @@ SmallVector<WgmmaRefusal> refusedOf(func::FuncOp function, const AxisAnalysis &a
   SmallVector<WgmmaRefusal> refused;
   if (target.warpgroups.families.size() == 0) {
     function.walk([&](tile::DotOp dot) {
-      if (isOfFloat8(dot) && !isOfWarp(dot, target))
+      if (isOfFloat8(dot) && !isOfWarp(dot, tile::elementTypeOf(dot.getA().getType()), target))
         refused.push_back({dot, "", /*isOwn=*/true});
     });
     return refused;
@@ -61,13 +61,10 @@ SmallVector<WgmmaRefusal> refusedOf(func::FuncOp function, const AxisAnalysis &a
 /// this target's instructions for them are as those for wider operands.
 void takeNarrow(tile::DotOp dot, const TargetInfo &target) {
   auto a = widenedFrom(dot.getA()), b = widenedFrom(dot.getB());
-  auto left = cast<RankedTensorType>(dot.getA().getType()), sums = cast<RankedTensorType>(dot.getType());
-  if (!a || !b || dot.getBatch() > 1 || !sums.getElementType().isF32())
+  if (!a || !b || dot.getBatch() > 1 || !tile::elementTypeOf(dot.getType()).isF32())
     return;
   Type element = tile::elementTypeOf(a.getIn().getType());
-  auto instruction = target.mmaFor(element, sums.getElementType(), left.getDimSize(0), left.getDimSize(1));
-  if (element != tile::elementTypeOf(b.getIn().getType()) || !instruction ||
-      left.getDimSize(1) % instruction->shape[2] != 0)
+  if (element != tile::elementTypeOf(b.getIn().getType()) || !isOfWarp(dot, element, target))
     return;
   OpBuilder builder(dot);
   for (unsigned index : {0, 1}) {
