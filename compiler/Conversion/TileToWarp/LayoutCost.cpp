@@ -93,8 +93,9 @@ int64_t reductionCost(const LinearLayout &layout, unsigned axis) {
     return llvm::count_if(layout.bases(dim), [&](uint32_t basis) { return layout.delinearize(basis)[axis] != 0; });
   };
   int64_t results = registersOf(layout.dropAxis(axis));
-  int64_t cost = (registersOf(layout) + 2 * results * along(InDim::Lane)) * instruction;
   warp::WarpReduction reduction = warp::warpReduction(layout, axis);
+  warp::LaneReduction lanes = warp::laneReduction(results, along(InDim::Lane), 1, 1, reduction.partials == 1);
+  int64_t cost = (registersOf(layout) + lanes.instructions) * instruction;
   if (reduction.partials == 1)
     return cost;
   return cost + results * (reduction.inTurn ? 3 : 1 + reduction.partials) * access +

@@ -728,6 +728,36 @@ def WarpMaskSpans : Pass<"warp-mask-spans", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::weft::warp::WarpDialect", "::mlir::arith::ArithDialect", "::weft::tile::TileDialect"];
 }
 
+def WarpPlaceTotals : Pass<"warp-place-totals", "::mlir::func::FuncOp"> {
+  let summary = "read what several warps reduce in the layout in which it is wanted";
+  let description = [{
+    Partial results of warps meet in shared memory, where a thread finds any element. A conversion of such results, or of
+    what is computed of them alone, element by element, is dropped: the results are read in its layout.
+
+    Needs: layouts. It runs after the last pass that makes reductions, and before shared memory is allocated, since a
+    conversion's exchange is not needed any more.
+
+    Rejects: nothing. Left alone are results of one warp's own, results that are wanted in two layouts, and conversions to
+    layouts with more registers.
+
+    ```mlir
+    #tile = #warp.layout<[16, 32], register = [[0, 1], [0, 2]], lane = [[0, 4], [0, 8], [0, 16], [1, 0], [2, 0]],
+                         warp = [[4, 0], [8, 0]]>
+    #rows = #warp.layout<[32], register = [[1], [2]], lane = [[4], [8], [16], [0], [0]], warp = [[0], [0]]>
+    #line = #warp.layout<[32], lane = [[1], [2], [4], [8], [16]], warp = [[0], [0]]>
+    func.func @f(%x: tensor<16x32xf32, #tile>) -> tensor<32xf32, #line> {
+      %sum = tile.reduce %x {axis = 0 : i32} : (tensor<16x32xf32, #tile>) -> tensor<32xf32, #rows> {
+      ^bb0(%a: f32, %b: f32):
+        %r = arith.addf %a, %b : f32
+        tile.yield %r : f32
+      }
+      %line = warp.convert_layout %sum : tensor<32xf32, #rows> -> tensor<32xf32, #line>
+      return %line : tensor<32xf32, #line>
+    }
+    ```
+  }];
+}
+
 def WarpJoinBounds : Pass<"warp-join-bounds", "::mlir::func::FuncOp"> {
   let summary = "find by one comparison whether a number is between 0 and a bound";
   let description = [{

@@ -34,6 +34,17 @@ struct WarpReduction {
 };
 WarpReduction warpReduction(const LinearLayout &layout, unsigned axis);
 
+/// How lanes whose numbers differ in some bits bring together what each has of some results, a power of two. A step
+/// either exchanges all results, and both lanes have each; or, of the first `halved` bits, lanes exchange halves, and
+/// each has half of them: an exchange and two selections for two results. What every lane shall have is read from the
+/// lanes that have it then.
+struct LaneReduction {
+  unsigned halved = 0;
+  int64_t instructions = 0;
+};
+/// The fewest instructions: of results of so many words, which `combining` instructions bring together.
+LaneReduction laneReduction(unsigned results, unsigned bits, unsigned words, unsigned combining, bool wantsAll);
+
 /// Bytes that a scan over warps needs for one operand: each of its registers in each thread.
 int64_t scanBytes(mlir::Type tensor, unsigned warps);
 

@@ -58,13 +58,15 @@ module attributes {warp.target = "sm_80"} {
 #columns = #warp.layout<[16, 64], register = [[0, 1], [0, 2], [8, 0]], lane = [[0, 4], [0, 8], [0, 16], [0, 32], [1, 0]], warp = [[2, 0], [4, 0]]>
 #sums = #warp.layout<[64], register = [[1], [2]], lane = [[4], [8], [16], [32], [0]], warp = [[0], [0]]>
 
-// Columns over four warps: the four neighbours that a thread holds are one access; the two lanes that hold the same sums are too few to share four partial
-// results, so that each reads all of them.
+// Columns over four warps: the four neighbours that a thread holds are one access. Two lanes hold the same sums: each reads two of the four partial results
+// and exchanges what it makes of them.
 // CHECK-LABEL: llvm.func @columns
 // CHECK: "@$0 st.shared.v4.b32 [$1], {$2, $3, $4, $5};"
 // CHECK-NEXT: nvvm.barrier
-// CHECK-COUNT-4: llvm.load %{{.*}} {alignment = 16 : i64} : !llvm.ptr<3> -> vector<4xi32>
+// CHECK-COUNT-2: llvm.load %{{.*}} {alignment = 16 : i64} : !llvm.ptr<3> -> vector<4xi32>
 // CHECK-NOT: llvm.load
+// CHECK-COUNT-4: nvvm.shfl.sync bfly
+// CHECK-NOT: nvvm.shfl
 // CHECK: llvm.return
 module attributes {warp.target = "sm_80"} {
   func.func @columns(%p: !tile.ptr<f32>) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 4, stages = 1>} {
@@ -268,6 +270,59 @@ module attributes {warp.target = "sm_80"} {
       tile.yield %u : f32
     }
     tile.store %d, %z : tensor<64x!tile.ptr<f32>, #two>
+    return
+  }
+}
+
+// -----
+
+#rows_of_lanes = #warp.layout<[4, 32], register = [[1, 0], [2, 0]], lane = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16]]>
+#sums_of_rows = #warp.layout<[4], register = [[1], [2]], lane = [[0], [0], [0], [0], [0]]>
+
+// Four sums that every lane has at the end. Lanes exchange two of four and then one of two, and bring what is left together over eight lanes; each lane then
+// reads four sums from where they are: 10 exchanges, not 20.
+// CHECK-LABEL: llvm.func @halves
+// CHECK: [[LOWER:%.*]] = llvm.select [[UPPER:%.*]], [[B:%.*]], [[A:%.*]] : i1, f32
+// CHECK: llvm.select [[UPPER]], [[A]], [[B]]
+// CHECK-COUNT-3: nvvm.shfl.sync bfly
+// CHECK-COUNT-3: nvvm.shfl.sync bfly
+// CHECK-COUNT-4: nvvm.shfl.sync idx
+// CHECK-NOT: nvvm.shfl
+// CHECK: llvm.return
+module attributes {warp.target = "sm_80"} {
+  func.func @halves(%p: !tile.ptr<f32>) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 1, stages = 1>} {
+    %b = tile.splat %p : !tile.ptr<f32> -> tensor<4x32x!tile.ptr<f32>, #rows_of_lanes>
+    %x = tile.load %b : tensor<4x32x!tile.ptr<f32>, #rows_of_lanes>
+    %m = tile.reduce %x {axis = 1 : i32} : (tensor<4x32xf32, #rows_of_lanes>) -> tensor<4xf32, #sums_of_rows> {
+    ^bb0(%s: f32, %t: f32):
+      %u = arith.addf %s, %t : f32
+      tile.yield %u : f32
+    }
+    return
+  }
+}
+
+// -----
+
+#tall = #warp.layout<[32, 32], register = [[0, 1], [0, 2]], lane = [[0, 4], [0, 8], [0, 16], [1, 0], [2, 0]], warp = [[4, 0], [8, 0], [16, 0]]>
+#line = #warp.layout<[32], lane = [[1], [2], [4], [8], [16]], warp = [[0], [0], [0]]>
+
+// Wanted in another layout than the warps' shares: a thread reads the one element that is its own there, of eight partial results.
+// CHECK-LABEL: llvm.func @placed
+// CHECK-NOT: idx
+// CHECK: nvvm.barrier
+// CHECK-COUNT-8: llvm.load %{{.*}} : !llvm.ptr<3> -> i32
+// CHECK-NOT: llvm.load
+// CHECK: llvm.return
+module attributes {warp.target = "sm_80"} {
+  func.func @placed(%p: !tile.ptr<f32>) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 8, stages = 1>} {
+    %b = tile.splat %p : !tile.ptr<f32> -> tensor<32x32x!tile.ptr<f32>, #tall>
+    %x = tile.load %b : tensor<32x32x!tile.ptr<f32>, #tall>
+    %m = tile.reduce %x {axis = 0 : i32, warp.scratch = 0 : i64} : (tensor<32x32xf32, #tall>) -> tensor<32xf32, #line> {
+    ^bb0(%s: f32, %t: f32):
+      %u = arith.addf %s, %t : f32
+      tile.yield %u : f32
+    }
     return
   }
 }

@@ -24,7 +24,12 @@ class Reduction {
 public:
   Reduction(tile::ReduceOp op, Emitter &e)
       : op(op), e(e), axis(op.getAxis()), source(layoutOf(op.getSources().front().getType())),
-        result(source.dropAxis(axis)) {}
+        result(source.dropAxis(axis)), held(result) {
+    if (isa<RankedTensorType>(op.getResult(0).getType()))
+      wanted = layoutOf(op.getResult(0).getType());
+    else
+      wanted = result;
+  }
 
   LogicalResult run() {
     if (failed(overRegisters()) || failed(overLanes()) || failed(overWarps()))
@@ -185,11 +190,79 @@ private:
         total.front() = overWarp(*kind, total.front());
       return success();
     }
-    for (unsigned bit : bits)
+    unsigned words = 0;
+    for (Value operand : op.getSources())
+      words += llvm::divideCeil(elementBytes(cast<RankedTensorType>(operand.getType()).getElementType()), 4);
+    const unsigned combining = op.getCombiner().front().getOperations().size() - 1;
+    const bool wantsAll = warpReduction(source, axis).partials == 1;
+    ArrayRef<unsigned> halved = ArrayRef(bits).take_front(
+        laneReduction(totals.size(), bits.size(), words, combining, wantsAll).halved);
+    for (unsigned bit : halved)
+      if (failed(halveOver(bit)))
+        return failure();
+    for (unsigned bit : ArrayRef(bits).drop_front(halved.size()))
       for (Tuple &total : totals)
         if (failed(overLanes(bit, total)))
           return failure();
+    if (!wantsAll)
+      holdHalves(halved);
+    else if (!halved.empty())
+      readHalves(halved);
     return success();
+  }
+
+  /// Two lanes whose numbers differ in `bit` exchange the half of their totals that the other one keeps.
+  LogicalResult halveOver(unsigned bit) {
+    const size_t half = totals.size() / 2;
+    Value isUpper = LLVM::ICmpOp::create(e.b, e.loc, LLVM::ICmpPredicate::ne,
+                                         LLVM::AndOp::create(e.b, e.loc, e.lane(), e.i32(1 << bit)), e.i32(0));
+    for (size_t i = 0; i < half; ++i) {
+      Tuple kept, other;
+      for (auto [lower, upper] : llvm::zip_equal(totals[i], totals[half + i])) {
+        kept.push_back(LLVM::SelectOp::create(e.b, e.loc, isUpper, upper, lower));
+        other.push_back(e.shuffleXor(LLVM::SelectOp::create(e.b, e.loc, isUpper, lower, upper), 1u << bit));
+      }
+      std::optional<Tuple> sum = combine(e, op.getCombiner(), kept, other);
+      if (!sum)
+        return failure();
+      totals[i] = *sum;
+    }
+    totals.truncate(half);
+    return success();
+  }
+
+  /// The layout of totals of which lanes have halves: the last bits of registers have gone to these lanes' bits.
+  void holdHalves(ArrayRef<unsigned> halved) {
+    SmallVector<uint32_t> registers(result.bases(InDim::Register)), lanes(result.bases(InDim::Lane));
+    for (unsigned bit : halved)
+      lanes[bit] = registers.pop_back_val();
+    held = LinearLayout(result.shape());
+    for (uint32_t basis : registers)
+      held.append(InDim::Register, basis);
+    for (uint32_t basis : lanes)
+      held.append(InDim::Lane, basis);
+    for (InDim dim : {InDim::Warp, InDim::Block})
+      for (uint32_t basis : result.bases(dim))
+        held.append(dim, basis);
+  }
+
+  /// All totals, from the lanes that have them.
+  void readHalves(ArrayRef<unsigned> halved) {
+    const unsigned registerBits = llvm::Log2_32(result.size(InDim::Register));
+    uint32_t lanesOfHalves = 0;
+    for (unsigned bit : halved)
+      lanesOfHalves |= 1u << bit;
+    Value others = LLVM::AndOp::create(e.b, e.loc, e.lane(), e.i32(~lanesOfHalves));
+    SmallVector<Tuple> all;
+    for (unsigned reg = 0; reg < 1u << registerBits; ++reg) {
+      uint32_t lane = 0;
+      for (auto [i, bit] : llvm::enumerate(halved))
+        lane |= (reg >> (registerBits - 1 - i) & 1) << bit;
+      Value from = LLVM::OrOp::create(e.b, e.loc, others, e.i32(lane));
+      all.push_back(llvm::map_to_vector<2>(totals[reg & (totals.size() - 1)],
+                                           [&](Value value) { return e.shuffleIndex(value, from); }));
+    }
+    totals = std::move(all);
   }
 
   LogicalResult overWarps() {
@@ -209,18 +282,16 @@ private:
       behind.emplace_back(e, offset + exchange.partialBytes(bytes), registerType(element), bytes);
       offset += exchange.bytes(bytes);
     }
-    Value lanePart = e.xorOfBits(places.lane, places.warp);
+    const Places::Of written = places.of(held), read = places.of(wanted);
     Value writer = writesPartial();
-    auto indexOf = [&](unsigned reg) {
-      return LLVM::XOrOp::create(e.b, e.loc, lanePart, e.i32(places.ofRegister(reg)));
-    };
     // A warp's own partial result is its number of those along the axis.
     Value own = LLVM::MulOp::create(e.b, e.loc, e.xorOfBits({}, places.partialOfWarp), e.i32(places.partialStride));
-    for (unsigned reg = 0; reg < totals.size(); reg += places.registers) {
-      Value index = LLVM::AddOp::create(e.b, e.loc, own, indexOf(reg));
+    Value lanes = written.ofThread(e);
+    for (unsigned reg = 0; reg < totals.size(); reg += written.neighbours) {
+      Value index = LLVM::AddOp::create(e.b, e.loc, own, written.ofRegister(e, lanes, reg));
       for (auto [i, array] : llvm::enumerate(arrays)) {
         Registers values;
-        for (const Tuple &total : ArrayRef(totals).slice(reg, places.registers))
+        for (const Tuple &total : ArrayRef(totals).slice(reg, written.neighbours))
           values.push_back(total[i]);
         array.storeVector(index, values, writer);
       }
@@ -228,59 +299,79 @@ private:
     e.barrier();
     if (exchange.inTurn && failed(addInTurn(exchange, arrays, behind)))
       return failure();
-    for (unsigned reg = 0; reg < totals.size(); reg += places.registers)
-      if (failed(exchange.inTurn ? readTotals(places, behind, indexOf(reg), reg)
-                                 : addPartials(places, exchange.partials, arrays, indexOf(reg), reg)))
+    lanes = read.ofThread(e);
+    totals.assign(wanted.size(InDim::Register), Tuple(op.getNumResults()));
+    for (unsigned reg = 0; reg < totals.size(); reg += read.neighbours) {
+      Value index = read.ofRegister(e, lanes, reg);
+      if (failed(exchange.inTurn ? readTotals(read, behind, index, reg)
+                                 : addPartials(places, read, exchange.partials, arrays, index, reg)))
         return failure();
+    }
     return success();
   }
 
-  /// Where partial results lie in scratch memory, in elements. Neighbouring registers of a thread are neighbours, so
-  /// that four of them are one access, and neighbouring lanes follow one another, so that they use all banks.
+  /// Where partial results lie in scratch memory, in elements. Neighbouring registers of a thread that writes them are
+  /// neighbours, so that four of them are one access, and neighbouring lanes follow one another, so that they use all
+  /// banks.
   struct Places {
     Places(const Reduction &from, int64_t stride) : partialStride(stride) {
       for (uint32_t basis : from.source.bases(InDim::Warp)) {
         bool along = from.movesAlong(basis);
         partialOfWarp.push_back(along ? 1u << llvm::count_if(partialOfWarp, [](uint32_t bit) { return bit != 0; }) : 0);
-        warp.push_back(from.project(basis));
       }
-      for (uint32_t basis : from.source.bases(InDim::Lane))
-        lane.push_back(from.project(basis));
-      registerBases.assign(from.result.bases(InDim::Register).begin(), from.result.bases(InDim::Register).end());
-      auto moving = [](ArrayRef<uint32_t> bases) { return llvm::count_if(bases, [](uint32_t b) { return b != 0; }); };
-      // Bits that move to the same elements as others stay at the elements' own numbers.
-      if (int64_t(1) << (moving(lane) + moving(warp) + moving(registerBases)) != from.result.numElements())
-        return;
-      bool words = llvm::all_of(from.op->getOperands(), [](Value operand) {
+      isOfWords = llvm::all_of(from.op->getOperands(), [](Value operand) {
         return elementBytes(cast<RankedTensorType>(operand.getType()).getElementType()) == 4;
       });
-      uint32_t next = 1;
-      auto number = [&](MutableArrayRef<uint32_t> bases) {
-        for (uint32_t &basis : bases)
-          if (basis) {
-            basis = next;
-            next *= 2;
-          }
-      };
+      ArrayRef<uint32_t> registers = from.held.bases(InDim::Register);
       unsigned joined = 0;
-      while (words && joined < std::min<size_t>(2, registerBases.size()) && registerBases[joined])
+      while (isOfWords && joined < std::min<size_t>(2, registers.size()) && registers[joined])
         ++joined;
-      registers = 1u << joined;
-      number(MutableArrayRef(registerBases).take_front(joined));
-      number(lane);
-      number(warp);
-      number(MutableArrayRef(registerBases).drop_front(joined));
-    }
-    uint32_t ofRegister(unsigned reg) const {
-      uint32_t place = 0;
-      for (auto [bit, basis] : llvm::enumerate(registerBases))
-        place ^= (reg >> bit & 1) ? basis : 0;
-      return place;
+      SmallVector<uint32_t> bases(registers.take_front(joined));
+      for (InDim dim : {InDim::Lane, InDim::Warp})
+        llvm::append_range(bases, from.held.bases(dim));
+      llvm::append_range(bases, registers.drop_front(joined));
+      llvm::erase(bases, 0u);
+      numberOf.assign(from.held.numElements(), 0);
+      // Bits that move to the same elements as others leave elements at their own numbers.
+      const bool isOwn = int64_t(1) << bases.size() != from.result.numElements();
+      for (uint32_t number = 0; number < numberOf.size(); ++number) {
+        uint32_t element = isOwn ? number : 0;
+        for (auto [bit, basis] : llvm::enumerate(bases))
+          element ^= !isOwn && (number >> bit & 1) ? basis : 0;
+        numberOf[element] = number;
+      }
     }
 
-    SmallVector<uint32_t> lane, warp, registerBases, partialOfWarp;
+    /// Where the elements of a layout are: by the bits of lane, warp and register, whose places are brought together by
+    /// exclusive or.
+    struct Of {
+      SmallVector<uint32_t> lane, warp, reg;
+      unsigned neighbours = 1; // registers that are
+
+      Value ofThread(Emitter &e) const { return e.xorOfBits(lane, warp); }
+      Value ofRegister(Emitter &e, Value thread, unsigned number) const {
+        uint32_t place = 0;
+        for (auto [bit, basis] : llvm::enumerate(reg))
+          place ^= (number >> bit & 1) ? basis : 0;
+        return LLVM::XOrOp::create(e.b, e.loc, thread, e.i32(place));
+      }
+    };
+    Of of(const LinearLayout &layout) const {
+      auto placesOf = [&](InDim dim) {
+        return llvm::map_to_vector(layout.bases(dim), [&](uint32_t basis) { return numberOf[basis]; });
+      };
+      Of found{placesOf(InDim::Lane), placesOf(InDim::Warp), placesOf(InDim::Register)};
+      constexpr unsigned most = 2; // bits: four words are an access
+      while (isOfWords && found.neighbours < 1u << most && llvm::Log2_32(found.neighbours) < found.reg.size() &&
+             found.reg[llvm::Log2_32(found.neighbours)] == found.neighbours)
+        found.neighbours *= 2;
+      return found;
+    }
+
+    SmallVector<uint32_t> partialOfWarp;
+    std::vector<uint32_t> numberOf; // by element
     unsigned partialStride;
-    unsigned registers = 1; // that are neighbours
+    bool isOfWords;
   };
 
   /// As many neighbouring lanes as there are partial results bring a result together, and the first of them writes it.
@@ -313,42 +404,46 @@ private:
   }
 
   /// The totals of registers that are neighbours, from `reg` on.
-  LogicalResult readTotals(const Places &places, MutableArrayRef<ScratchArray> behind, Value index, unsigned reg) {
+  LogicalResult readTotals(const Places::Of &read, MutableArrayRef<ScratchArray> behind, Value index, unsigned reg) {
     for (auto [i, array] : llvm::enumerate(behind))
-      for (auto [beside, value] : llvm::enumerate(array.loadVector(index, places.registers)))
+      for (auto [beside, value] : llvm::enumerate(array.loadVector(index, read.neighbours)))
         totals[reg + beside][i] = value;
     return success();
   }
 
-  /// Lanes that hold the same results and are as many as the partial results: the bits of their numbers. None where
-  /// there are fewer, or where to read two partial results of many elements takes less than to exchange them.
-  SmallVector<unsigned> lanesForPartials(unsigned partials) const {
+  /// Lanes that hold the same results, each of which takes some of the partial results: the bits of their numbers. A bit
+  /// halves what a lane reads and brings together, and costs an exchange of each of the registers that are neighbours.
+  SmallVector<unsigned> lanesForPartials(unsigned partials, unsigned registers) const {
+    auto instructions = [&](unsigned bits) {
+      const unsigned each = partials >> bits;
+      return each + (each - 1) * registers + 2 * bits * registers;
+    };
     SmallVector<unsigned> bits;
-    if (partials == 2 && totals.size() > 1)
-      return bits;
-    for (auto [bit, basis] : llvm::enumerate(source.bases(InDim::Lane)))
-      if (project(basis) == 0 && (1u << bits.size()) < partials)
+    for (auto [bit, basis] : llvm::enumerate(wanted.bases(InDim::Lane)))
+      if (basis == 0 && (2u << bits.size()) <= partials)
         bits.push_back(bit);
-    return (1u << bits.size()) == partials ? bits : SmallVector<unsigned>();
+    while (!bits.empty() && instructions(bits.size()) > instructions(bits.size() - 1))
+      bits.pop_back();
+    return bits;
   }
 
   /// Brings together the partial results of registers that are neighbours, from `reg` on: lanes that hold the same
-  /// results take one partial result each and exchange them; where there are too few of them, each lane takes all.
-  LogicalResult addPartials(const Places &places, unsigned partials, MutableArrayRef<ScratchArray> arrays, Value index,
-                            unsigned reg) {
-    const SmallVector<unsigned> sharing = lanesForPartials(partials);
-    unsigned each = sharing.empty() ? partials : 1;
-    if (each == 1) {
-      SmallVector<uint32_t> partialOfLane(source.bases(InDim::Lane).size(), 0);
+  /// results take some of the partial results each and exchange what they make of them.
+  LogicalResult addPartials(const Places &places, const Places::Of &read, unsigned partials,
+                            MutableArrayRef<ScratchArray> arrays, Value index, unsigned reg) {
+    const SmallVector<unsigned> sharing = lanesForPartials(partials, read.neighbours);
+    const unsigned each = partials >> sharing.size();
+    if (!sharing.empty()) {
+      SmallVector<uint32_t> partialOfLane(read.lane.size(), 0);
       for (auto [i, bit] : llvm::enumerate(sharing))
-        partialOfLane[bit] = places.partialStride << i;
+        partialOfLane[bit] = each * places.partialStride << i;
       index = LLVM::AddOp::create(e.b, e.loc, index, e.xorOfBits(partialOfLane, {}));
     }
-    SmallVector<SmallVector<Tuple>> terms(places.registers, SmallVector<Tuple>(each));
+    SmallVector<SmallVector<Tuple>> terms(read.neighbours, SmallVector<Tuple>(each));
     for (unsigned partial = 0; partial < each; ++partial)
       for (ScratchArray &array : arrays) {
         Value at = LLVM::AddOp::create(e.b, e.loc, index, e.i32(partial * places.partialStride));
-        for (auto [i, value] : llvm::enumerate(array.loadVector(at, places.registers)))
+        for (auto [i, value] : llvm::enumerate(array.loadVector(at, read.neighbours)))
           terms[i][partial].push_back(value);
       }
     for (auto [i, list] : llvm::enumerate(terms)) {
@@ -360,12 +455,11 @@ private:
     return success();
   }
 
-  /// True in one lane for each partial result: lanes that only differ along the axis hold the same after the shuffles.
+  /// True in one lane for each partial result: lanes that differ in what moves to no other hold the same.
   Value writesPartial() {
-    uint32_t mask = source.freeBits()[InDim::Lane];
-    for (auto [bit, basis] : llvm::enumerate(source.bases(InDim::Lane)))
-      if (movesAlong(basis))
-        mask |= 1u << bit;
+    uint32_t mask = 0;
+    for (auto [bit, basis] : llvm::enumerate(held.bases(InDim::Lane)))
+      mask |= basis ? 0 : 1u << bit;
     if (!mask)
       return {};
     Value bits = LLVM::AndOp::create(e.b, e.loc, e.lane(), e.i32(mask));
@@ -376,7 +470,9 @@ private:
   Emitter &e;
   unsigned axis;
   const LinearLayout &source;
-  LinearLayout result;
+  LinearLayout result; // of all that a warp's lanes have together, each of them all
+  LinearLayout held;   // where lanes have halves
+  LinearLayout wanted; // of what is read where warps bring their shares together; else the same
   SmallVector<Tuple> totals; // one for each register of the result
 };
 
