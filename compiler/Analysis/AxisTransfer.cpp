@@ -6,6 +6,7 @@
 #include "dialects/Tile/IR/TileProgramOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Matchers.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include <algorithm>
 
@@ -215,6 +216,16 @@ AxisInfo eitherOf(const AxisInfo &a, const AxisInfo &b, AxisInfo choice) {
   return info;
 }
 
+/// What is loaded repeats where its address does, and whether it is read; memory that others change, nowhere.
+AxisInfo loadInfo(tile::LoadOp load, ArrayRef<AxisInfo> operands, Value result) {
+  if (load.getIsVolatile())
+    return AxisInfo::unknown(rankOf(result));
+  DenseElementsAttr elements;
+  const bool isUniform = !load.getOther() || load.getOther().getDefiningOp<tile::SplatOp>() ||
+                         (matchPattern(load.getOther(), m_Constant(&elements)) && elements.isSplat());
+  return elementwise(isUniform ? operands.take_front(load.getMask() ? 2 : 1) : operands, result);
+}
+
 std::optional<int64_t> foldConstants(Operation *op, ArrayRef<AxisInfo> operands) {
   if (operands.size() != 2 || !operands[0].constant || !operands[1].constant)
     return std::nullopt;
@@ -241,6 +252,7 @@ AxisInfo transferAxes(Operation *op, ArrayRef<AxisInfo> operands, OpResult resul
       .Case<tile::PtrCastOp, tile::PtrToIntOp, tile::IntToPtrOp>(
           [&](auto) { return castInfo(op, operands[0], result); })
       .Case([&](tile::PromiseOp) { return operands[0]; })
+      .Case([&](tile::LoadOp load) { return loadInfo(load, operands, result); })
       // Index arithmetic is taken not to wrap, as a kernel that wraps would address outside its buffers anyway.
       .Case<arith::ExtSIOp, arith::ExtUIOp, arith::TruncIOp, arith::IndexCastOp, arith::IndexCastUIOp>(
           [&](auto) { return operands[0]; })

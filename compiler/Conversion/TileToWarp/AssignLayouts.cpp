@@ -58,7 +58,13 @@ public:
   LayoutPlan run(Preferred given) {
     plan.given = std::move(given);
     spreadAll();
-    // What no layout has reached by now, none will: a loop's results have one only once its body has.
+    // What no layout has reached by now, none will: a loop's results have one only once its body has. It is computed of
+    // nothing that was loaded, and lies as a tile of its shape does that was: the two are likely to meet.
+    function.walk([&](Operation *op) {
+      for (Value result : op->getResults())
+        if (LayoutAttr own = tensorOf(result) ? plan.own.lookup(result) : LayoutAttr())
+          alike.try_emplace(shapeKey(result), own);
+    });
     defaults = true;
     spreadAll();
     function.walk([&](Operation *op) {
@@ -108,6 +114,9 @@ private:
     LayoutAttr own = plan.own.lookup(value);
     return own ? own : defaultFor(value);
   }
+  Attribute shapeKey(Value value) const {
+    return DenseI64ArrayAttr::get(value.getContext(), tensorOf(value).getShape());
+  }
   LayoutAttr defaultFor(Value value) const { return attr(defaultLayout(tensorOf(value).getShape(), warps)); }
 
   func::FuncOp function;
@@ -116,6 +125,7 @@ private:
   int warps;
   LayoutPlan plan;
   bool defaults = false; // for what no layout reaches
+  llvm::DenseMap<Attribute, LayoutAttr> alike; // of the first tile of a shape that layouts reach
   llvm::DenseMap<Value, Choice> choices;
   llvm::DenseMap<Operation *, Strength> adopted;
 };
@@ -280,7 +290,9 @@ Choice Planner::fixedChoice(Operation *op) {
   if (auto split = dyn_cast<tile::SplitOp>(op))
     return {attr(joinedLayout(defaultLayout(cast<RankedTensorType>(split.getLhs().getType()).getShape(), warps))),
             Strength::Memory};
-  LayoutAttr layout = defaultFor(op->getOperand(0));
+  LayoutAttr layout = alike.lookup(shapeKey(op->getOperand(0)));
+  if (!layout)
+    layout = defaultFor(op->getOperand(0));
   return {isa<tile::JoinOp>(op) ? plan.rules.layoutFromOperand(op, layout) : layout, Strength::Memory};
 }
 

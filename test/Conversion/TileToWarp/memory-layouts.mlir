@@ -249,3 +249,44 @@ func.func @repeats(%x: !tile.ptr<i32> {tile.divisibility = 16 : i32}, %y: !tile.
   tile.store %q, %all, %mask : tensor<256x!tile.ptr<i32>>
   return
 }
+
+// -----
+
+// Sums of what nothing was loaded for, which others meet that were: they lie alike.
+
+// CHECK-LABEL: func.func @alike
+// CHECK: tile.load {{.*}} : tensor<4x256x!tile.ptr<f32>, #[[$L:.*]]>
+// CHECK: tile.reduce {{.*}} (tensor<4x256xf32, #[[$L]]>)
+// CHECK: tile.reduce {{.*}} (tensor<4x256xi32, #[[$L]]>)
+func.func @alike(%p: !tile.ptr<f32> {tile.divisibility = 16 : i32}, %q: !tile.ptr<f32>, %k: i32) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 4, stages = 1>} {
+  %n = tile.make_range {start = 0 : i32, end = 256 : i32} : tensor<256xi32>
+  %m = tile.make_range {start = 0 : i32, end = 4 : i32} : tensor<4xi32>
+  %c = arith.constant dense<256> : tensor<4xi32>
+  %row = arith.muli %m, %c : tensor<4xi32>
+  %rows = tile.expand_dims %row {axis = 1 : i32} : tensor<4xi32> -> tensor<4x1xi32>
+  %columns = tile.expand_dims %n {axis = 0 : i32} : tensor<256xi32> -> tensor<1x256xi32>
+  %r = tile.broadcast %rows : tensor<4x1xi32> -> tensor<4x256xi32>
+  %s = tile.broadcast %columns : tensor<1x256xi32> -> tensor<4x256xi32>
+  %i = arith.addi %r, %s : tensor<4x256xi32>
+  %b = tile.splat %p : !tile.ptr<f32> -> tensor<4x256x!tile.ptr<f32>>
+  %at = tile.addptr %b, %i : tensor<4x256x!tile.ptr<f32>>, tensor<4x256xi32>
+  %x = tile.load %at : tensor<4x256x!tile.ptr<f32>>
+  %sum = tile.reduce %x {axis = 1 : i32} : (tensor<4x256xf32>) -> tensor<4xf32> {
+  ^bb0(%e: f32, %f: f32):
+    %g = arith.addf %e, %f : f32
+    tile.yield %g : f32
+  }
+  %scalar = tile.splat %k : i32 -> tensor<4x256xi32>
+  %twice = arith.xori %i, %scalar : tensor<4x256xi32>
+  %most = tile.reduce %twice {axis = 1 : i32} : (tensor<4x256xi32>) -> tensor<4xi32> {
+  ^bb0(%e: i32, %f: i32):
+    %g = arith.maxsi %e, %f : i32
+    tile.yield %g : i32
+  }
+  %float = arith.sitofp %most : tensor<4xi32> to tensor<4xf32>
+  %both = arith.addf %sum, %float : tensor<4xf32>
+  %d = tile.splat %q : !tile.ptr<f32> -> tensor<4x!tile.ptr<f32>>
+  %to = tile.addptr %d, %m : tensor<4x!tile.ptr<f32>>, tensor<4xi32>
+  tile.store %to, %both : tensor<4x!tile.ptr<f32>>
+  func.return
+}

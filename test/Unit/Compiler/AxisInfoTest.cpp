@@ -257,6 +257,28 @@ TEST_F(AxisInfoTest, MaximumKeepsWhatBothSidesHave) {
   EXPECT_THAT(analyse(counted).contiguity, ElementsAre(1)) << "it counts up to some element only";
 }
 
+TEST_F(AxisInfoTest, LoadedElementsRepeatWhereAddressAndMaskDo) {
+  const std::string addresses =
+      range + "%c = arith.constant dense<16> : tensor<64xi32>\n%k = arith.divsi %r, %c : tensor<64xi32>\n"
+              "%i = tile.ptr_cast %p : !tile.ptr<f16> -> !tile.ptr<i64>\n"
+              "%s = tile.splat %i : !tile.ptr<i64> -> tensor<64x!tile.ptr<i64>>\n"
+              "%at = tile.addptr %s, %k : tensor<64x!tile.ptr<i64>>, tensor<64xi32>\n";
+  EXPECT_THAT(analyse(addresses + "%x = tile.load %at {it} : tensor<64x!tile.ptr<i64>>").constancy, ElementsAre(16));
+  EXPECT_THAT(analyse(addresses + "%x = tile.load %at {isVolatile, it} : tensor<64x!tile.ptr<i64>>").constancy,
+              ElementsAre(1));
+  const std::string masked = addresses + "%c8 = arith.constant dense<24> : tensor<64xi32>\n"
+                                         "%mask = arith.cmpi slt, %r, %c8 : tensor<64xi32>\n";
+  EXPECT_THAT(analyse(masked + "%x = tile.load %at, %mask {it} : tensor<64x!tile.ptr<i64>>").constancy, ElementsAre(8));
+  EXPECT_THAT(analyse(masked + "%o = arith.constant dense<0> : tensor<64xi64>\n"
+                               "%x = tile.load %at, %mask, %o {it} : tensor<64x!tile.ptr<i64>>")
+                  .constancy,
+              ElementsAre(8));
+  EXPECT_THAT(analyse(masked + "%o = arith.extsi %r : tensor<64xi32> to tensor<64xi64>\n"
+                               "%x = tile.load %at, %mask, %o {it} : tensor<64x!tile.ptr<i64>>")
+                  .constancy,
+              ElementsAre(1));
+}
+
 TEST_F(AxisInfoTest, LoopKeepsWhatEveryStepKeeps) {
   auto loop = [](const std::string &step) {
     return range + "%c0 = arith.constant 0 : i32\n%c1 = arith.constant 1 : i32\n%s = tile.splat " + step +
