@@ -755,6 +755,13 @@ def WarpPlaceTotals : Pass<"warp-place-totals", "::mlir::func::FuncOp"> {
       return %line : tensor<32xf32, #line>
     }
     ```
+    becomes
+    ```mlir
+    %sum = tile.reduce %x {axis = 0 : i32} : (tensor<16x32xf32, #tile>) -> tensor<32xf32, #line> {
+    ...
+    }
+    return %sum : tensor<32xf32, #line>
+    ```
   }];
 }
 

@@ -78,14 +78,14 @@ WarpReduction weft::warp::warpReduction(const LinearLayout &layout, unsigned axi
 
 LaneReduction weft::warp::laneReduction(unsigned results, unsigned bits, unsigned words, unsigned combining,
                                         bool wantsAll) {
+  constexpr int64_t ofPlaces = 4; // where halves lie in shared memory, which a register keeps
   LaneReduction best{0, int64_t(results) * bits * (words + combining)};
   int64_t halving = 0;
   for (unsigned halved = 1; halved <= bits && results >> halved; ++halved) {
     const int64_t left = results >> halved;
     halving += left * (3 * words + combining);
     int64_t instructions = halving + left * (bits - halved) * (words + combining);
-    if (wantsAll)
-      instructions += results * words + (int64_t(1) << halved); // and whom to read from
+    instructions += wantsAll ? results * words + (int64_t(1) << halved) : ofPlaces; // and whom to read from
     if (instructions < best.instructions)
       best = {halved, instructions};
   }

@@ -99,7 +99,8 @@ module attributes {warp.target = "sm_80"} {
     %q = tile.addptr %c, %r : tensor<64x!tile.ptr<bf16>, #two>, tensor<64xi32, #two>
     %v = tile.load %p {warp.contiguity = 2 : i32} : tensor<64x!tile.ptr<bf16>, #two>
     %f = arith.extf %v : tensor<64xbf16, #two> to tensor<64xf32, #two>
-    %g = arith.mulf %f, %f : tensor<64xf32, #two>
+    %g0 = arith.mulf %f, %f : tensor<64xf32, #two>
+    %g = arith.addf %g0, %f : tensor<64xf32, #two>
     %h = arith.truncf %g : tensor<64xf32, #two> to tensor<64xbf16, #two>
     tile.store %p, %h {warp.contiguity = 2 : i32} : tensor<64x!tile.ptr<bf16>, #two>
     tile.store %q, %h : tensor<64x!tile.ptr<bf16>, #two>
@@ -244,6 +245,45 @@ module attributes {warp.target = "sm_80"} {
     tile.store %q, %u {warp.contiguity = 4 : i32} : tensor<128x!tile.ptr<f16>, #four>
     %t = arith.uitofp %v : tensor<128xi8, #four> to tensor<128xbf16, #four>
     tile.store %s, %t {warp.contiguity = 4 : i32} : tensor<128x!tile.ptr<bf16>, #four>
+    return
+  }
+}
+
+// -----
+
+#two = #warp.layout<[64], register = [[1]], lane = [[2], [4], [8], [16], [32]], warp = []>
+
+// What is widened and rounded right behind an operation is computed in the narrow type, of two at once, numbers that it has too. Left alone: what someone
+// else asks for in f32, two operations between, numbers that the type lacks, f32 that was never narrow.
+// CHECK-LABEL: llvm.func @narrow
+// CHECK: "add.rn.f16x2 $0, $1, $2;"
+// CHECK: "mul.rn.f16x2 $0, $1, $2;"
+// CHECK: "fma.rn.bf16x2 $0, $2, $3, $1;"
+// CHECK-NOT: f16x2
+// CHECK: llvm.return
+module attributes {warp.target = "sm_80"} {
+  func.func @narrow(%p: f16, %q: bf16, %s: f32) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 1, stages = 1>} {
+    %x = tile.splat %p : f16 -> tensor<64xf16, #two>
+    %y = tile.splat %q : bf16 -> tensor<64xbf16, #two>
+    %z = tile.splat %s : f32 -> tensor<64xf32, #two>
+    %half = arith.constant dense<0.5> : tensor<64xf32, #two>
+    %third = arith.constant dense<0.333333343> : tensor<64xf32, #two>
+    %f = arith.extf %x : tensor<64xf16, #two> to tensor<64xf32, #two>
+    %g = arith.extf %y : tensor<64xbf16, #two> to tensor<64xf32, #two>
+    %sum = arith.addf %f, %f : tensor<64xf32, #two>
+    %0 = arith.truncf %sum : tensor<64xf32, #two> to tensor<64xf16, #two>
+    %product = arith.mulf %f, %half : tensor<64xf32, #two>
+    %1 = arith.truncf %product : tensor<64xf32, #two> to tensor<64xf16, #two>
+    %difference = arith.subf %g, %half : tensor<64xf32, #two>
+    %2 = arith.truncf %difference : tensor<64xf32, #two> to tensor<64xbf16, #two>
+    %inexact = arith.mulf %f, %third : tensor<64xf32, #two>
+    %3 = arith.truncf %inexact : tensor<64xf32, #two> to tensor<64xf16, #two>
+    %more = arith.addf %inexact, %f : tensor<64xf32, #two>
+    %4 = arith.truncf %more : tensor<64xf32, #two> to tensor<64xf16, #two>
+    %wide = arith.addf %z, %f : tensor<64xf32, #two>
+    %5 = arith.truncf %wide : tensor<64xf32, #two> to tensor<64xf16, #two>
+    %other = arith.addf %g, %g : tensor<64xf32, #two>
+    %6 = arith.truncf %other : tensor<64xf32, #two> to tensor<64xf16, #two>
     return
   }
 }

@@ -4,6 +4,10 @@
 
 #include "compiler/Conversion/WarpToLLVM/Emitter.h"
 
+namespace mlir::arith {
+class TruncFOp;
+} // namespace mlir::arith
+
 namespace weft {
 
 /// An f16, bf16 or f32 as an f32, exactly.
@@ -20,6 +24,10 @@ mlir::Value float8ToF16(mlir::Value word, bool isUpper, mlir::Type format, Emitt
 /// The bits of the f8s nearest to up to four f16, bf16 or f32, ties to even, i8 each; what is too large becomes the largest
 /// finite number, as in PTX's `cvt.rn.satfinite` (PTX ISA 9.7.9.21).
 llvm::SmallVector<mlir::Value> toFloat8(llvm::ArrayRef<mlir::Value> values, mlir::Type format, Emitter &e);
+
+/// Emits the rounding to f16 or bf16 of a sum, difference or product of such numbers, and the operation itself in the
+/// narrow type. False, and nothing is emitted, where `op` rounds anything else.
+bool roundsWhatIsNarrow(mlir::arith::TruncFOp op, Emitter &e);
 
 /// Whether integers of 8 bits become numbers of this type by `bytesToHalves`.
 bool convertsBytes(mlir::Type to, bool isSigned);

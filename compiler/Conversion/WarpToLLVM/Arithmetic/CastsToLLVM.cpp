@@ -165,6 +165,8 @@ Value cutToF32(Value value, Emitter &e) {
 }
 
 LogicalResult lowerTruncF(arith::TruncFOp op, Emitter &e) {
+  if (roundsWhatIsNarrow(op, e))
+    return success();
   Type from = getElementTypeOrSelf(op.getIn().getType()), to = getElementTypeOrSelf(op.getType());
   ArrayRef<Value> source = e.registers(op.getIn());
   if (from.isF32() && (to.isF16() || to.isBF16()) && source.size() % 2 == 0)

@@ -25,7 +25,7 @@ namespace weft {
 namespace {
 
 /// An f8 as an f16 in whose bits it stands. For an e4m3 this is 2^-8 of the number, whose bits are one place too low.
-struct Format {
+struct Float8Format {
   int dropped;   // bits of a half's mantissa that the f8 has not
   float largest; // finite number
   int sticky; // bit of an f32 that says whether any from there on was set: a bit of the half of all that is at least half
@@ -33,7 +33,7 @@ struct Format {
 };
 
 bool isE5M2(Type type) { return isa<Float8E5M2Type>(type); }
-Format formatOf(Type type) { return isE5M2(type) ? Format{8, 57344, 16} : Format{7, 1.75, 17}; }
+Float8Format formatOf(Type type) { return isE5M2(type) ? Float8Format{8, 57344, 16} : Float8Format{7, 1.75, 17}; }
 
 /// A pair of the same halves.
 Value splat(float value, Emitter &e) {
@@ -88,7 +88,7 @@ static Value f32ToOddHalves(Value first, Value second, Type type, Emitter &e) {
 
 /// Two halves, rounded to odd or exact, as f8s in the upper byte of each half: a word.
 static Value halvesToFloat8(Value halves, Type type, Emitter &e) {
-  Format format = formatOf(type);
+  Float8Format format = formatOf(type);
   OpBuilder &b = e.b;
   Type i32 = b.getI32Type();
   auto both = [&](int32_t bits) { return e.i32(bits << 16 | bits); };
