@@ -4,12 +4,14 @@
     .venv/bin/python benchmarks/beside_triton.py
     .venv/bin/python benchmarks/beside_triton.py --only matmul --json figures.json
     .venv/bin/python benchmarks/beside_triton.py --target sm_90a
+    .venv/bin/python benchmarks/beside_triton.py --inductor
 
 Both PTXs are made for one target, by default sm_80, and run on the simulator on fresh inputs, printed by their seed;
 results are compared with float64. A ratio is Weft's figure over Triton's. "Loop": machine instructions of a warp in the
 loop with most products for each m16n8k16's multiply-adds, whatever instructions make them. "Exposed": loads of a loop
 whose values are waited for in the same iteration with no product in between, beyond Triton's. Kernels are in
-tile_kernels; ``installed`` takes its from flash-linear-attention as installed.
+tile_kernels; ``installed`` takes its from flash-linear-attention as installed. ``--inductor`` measures those that
+torch.compile writes of the functions in inductor_launches.py instead, whose results are compared with Triton's.
 """
 
 from __future__ import annotations
@@ -21,7 +23,9 @@ import os
 import pathlib
 import re
 import statistics
+import subprocess
 import sys
+import tempfile
 from collections.abc import Iterable
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from typing import Any
@@ -133,6 +137,17 @@ def measured(
     return [found[name] for name in names]
 
 
+def launches_of_inductor(folder: str, console: Console) -> None:
+    """Has torch.compile write kernels, and takes those of the folder for the cases."""
+    script = pathlib.Path(__file__).with_name("inductor_launches.py")
+    command = [sys.executable, "-m", "weft.triton", str(script), folder]
+    with console.status("torch.compile writes kernels, about a minute"):
+        subprocess.run(
+            command, check=True, env=os.environ | {"WEFT_SIMULATOR_CHECKS": "none"}, capture_output=True, text=True
+        )
+    os.environ["WEFT_INDUCTOR_LAUNCHES"] = folder
+
+
 def names_of(pattern: str) -> list[str]:
     """The cases whose names have the pattern, found by a process that can import them."""
     context = multiprocessing.get_context("spawn")
@@ -152,6 +167,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Measure tile kernels beside Triton's.")
     parser.add_argument("--only", default="", help="a regular expression that a kernel's name must have")
     parser.add_argument("--target", default="sm_80", help="that both compile for, such as sm_90a")
+    parser.add_argument("--inductor", action="store_true", help="measure kernels that torch.compile writes")
     parser.add_argument("--list", action="store_true", help="print the names of the kernels, and measure nothing")
     parser.add_argument("--json", type=pathlib.Path, help="write the figures to this file as well")
     parser.add_argument("--ptx", type=pathlib.Path, help="write each kernel's PTX by both to this folder")
@@ -159,6 +175,14 @@ def main() -> int:
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1, help="how many measure at once")
     given = parser.parse_args()
     console = Console(width=None if sys.stdout.isatty() else 210)
+    with tempfile.TemporaryDirectory(prefix="inductor-") as folder:
+        if given.inductor:
+            launches_of_inductor(folder, console)
+        return compared(given, console)
+
+
+def compared(given: argparse.Namespace, console: Console) -> int:
+    """Prints what the arguments ask for; 1 where a kernel is not right."""
     names = names_of(given.only)
     if given.list:
         print("\n".join(names))

@@ -23,7 +23,7 @@ namespace {
 /// As often has an element to be repeated that widening it there is considered to be too much.
 constexpr int64_t manyTimes = 8;
 constexpr int64_t instruction = costOfInstruction, access = 3 * instruction, barrier = 12 * instruction,
-                  sector = instruction;
+                  sector = 2 * instruction;
 
 /// The registers of a thread that hold different elements.
 int64_t registersOf(const LinearLayout &layout) {

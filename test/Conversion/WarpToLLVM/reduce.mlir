@@ -326,3 +326,28 @@ module attributes {warp.target = "sm_80"} {
     return
   }
 }
+
+// -----
+
+#eights = #warp.layout<[4, 8], lane = [[0, 1], [0, 2], [0, 4], [1, 0], [2, 0]]>
+#of_eights = #warp.layout<[4], lane = [[0], [0], [0], [1], [2]]>
+
+// Truths of eight lanes each: a vote of the warp, of which each lane looks at its own eight's, 255 moved by 8 or 16 lanes.
+// CHECK-LABEL: llvm.func @votes
+// CHECK: %[[VOTES:.*]] = nvvm.vote.sync ballot
+// CHECK: %[[ASKED:.*]] = llvm.shl
+// CHECK: %[[OWN:.*]] = llvm.and %[[VOTES]], %[[ASKED]]
+// CHECK: llvm.icmp "eq" %[[OWN]], %[[ASKED]]
+// CHECK-NOT: nvvm.shfl
+// CHECK: llvm.return
+module attributes {warp.target = "sm_80"} {
+  func.func @votes(%t: i1) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 1, stages = 1>} {
+    %x = tile.splat %t : i1 -> tensor<4x8xi1, #eights>
+    %m = tile.reduce %x {axis = 1 : i32} : (tensor<4x8xi1, #eights>) -> tensor<4xi1, #of_eights> {
+    ^bb0(%s: i1, %u: i1):
+      %v = arith.andi %s, %u : i1
+      tile.yield %v : i1
+    }
+    return
+  }
+}

@@ -128,6 +128,30 @@ private:
         .Default(std::nullopt);
   }
 
+  /// Of truths: a vote of the whole warp, of which the lanes are looked at whose numbers differ in `bits` alone.
+  Value overVotes(NVVM::ReduxKind kind, ArrayRef<unsigned> bits, Value total) {
+    using Kind = NVVM::ReduxKind;
+    Type i32 = e.b.getI32Type();
+    Value votes = NVVM::VoteSyncOp::create(e.b, e.loc, i32, e.i32(-1), total, NVVM::VoteSyncKind::ballot);
+    uint32_t voters = 1, others = 31;
+    for (unsigned bit : bits) {
+      voters |= voters << (1u << bit);
+      others &= ~(1u << bit);
+    }
+    Value asked = e.i32(static_cast<int32_t>(voters));
+    if (others) {
+      asked = LLVM::ShlOp::create(e.b, e.loc, asked, LLVM::AndOp::create(e.b, e.loc, e.lane(), e.i32(others)));
+      votes = LLVM::AndOp::create(e.b, e.loc, votes, asked);
+    }
+    if (kind == Kind::ADD || kind == Kind::XOR)
+      return LLVM::TruncOp::create(e.b, e.loc, e.b.getI1Type(), LLVM::CtPopOp::create(e.b, e.loc, votes));
+    // The least of two truths is whether both are, with a sign too: true is -1.
+    const bool isSigned = kind == Kind::MIN || kind == Kind::MAX;
+    const bool wantsAll = kind == Kind::AND || kind == (isSigned ? Kind::MAX : Kind::UMIN);
+    return LLVM::ICmpOp::create(e.b, e.loc, wantsAll ? LLVM::ICmpPredicate::eq : LLVM::ICmpPredicate::ne, votes,
+                                wantsAll ? asked : e.i32(0));
+  }
+
   Value overWarp(NVVM::ReduxKind kind, Value total) {
     Type type = total.getType(), i32 = e.b.getI32Type();
     if (type.isInteger(64))
@@ -185,7 +209,13 @@ private:
     for (auto [bit, basis] : llvm::enumerate(source.bases(InDim::Lane)))
       if (movesAlong(basis))
         bits.push_back(bit);
-    if (std::optional<NVVM::ReduxKind> kind = integerKind(); kind && 1 << bits.size() == e.target.warpSize) {
+    std::optional<NVVM::ReduxKind> kind = integerKind();
+    if (kind && !bits.empty() && totals.front().front().getType().isInteger(1)) {
+      for (Tuple &total : totals)
+        total.front() = overVotes(*kind, bits, total.front());
+      return success();
+    }
+    if (kind && 1 << bits.size() == e.target.warpSize) {
       for (Tuple &total : totals)
         total.front() = overWarp(*kind, total.front());
       return success();
