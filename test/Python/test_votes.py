@@ -1,5 +1,5 @@
 # Part of Weft. SPDX-License-Identifier: Apache-2.0
-"""Reductions of truths, which lanes vote on: or, and, exclusive or, along either axis, over lanes, warps and repeats."""
+"""Reductions of truths, which lanes vote on: or, and, exclusive or, along either axis, over lanes and warps."""
 
 import numpy as np
 import pytest

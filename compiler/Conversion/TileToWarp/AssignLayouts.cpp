@@ -124,7 +124,7 @@ private:
   const TargetInfo &target;
   int warps;
   LayoutPlan plan;
-  bool defaults = false; // for what no layout reaches
+  bool defaults = false;                       // for what no layout reaches
   llvm::DenseMap<Attribute, LayoutAttr> alike; // of the first tile of a shape that layouts reach
   llvm::DenseMap<Value, Choice> choices;
   llvm::DenseMap<Operation *, Strength> adopted;

@@ -225,8 +225,8 @@ private:
       words += llvm::divideCeil(elementBytes(cast<RankedTensorType>(operand.getType()).getElementType()), 4);
     const unsigned combining = op.getCombiner().front().getOperations().size() - 1;
     const bool wantsAll = warpReduction(source, axis).partials == 1;
-    ArrayRef<unsigned> halved = ArrayRef(bits).take_front(
-        laneReduction(totals.size(), bits.size(), words, combining, wantsAll).halved);
+    ArrayRef<unsigned> halved =
+        ArrayRef(bits).take_front(laneReduction(totals.size(), bits.size(), words, combining, wantsAll).halved);
     for (unsigned bit : halved)
       if (failed(halveOver(bit)))
         return failure();
@@ -500,9 +500,9 @@ private:
   Emitter &e;
   unsigned axis;
   const LinearLayout &source;
-  LinearLayout result; // of all that a warp's lanes have together, each of them all
-  LinearLayout held;   // where lanes have halves
-  LinearLayout wanted; // of what is read where warps bring their shares together; else the same
+  LinearLayout result;       // of all that a warp's lanes have together, each of them all
+  LinearLayout held;         // where lanes have halves
+  LinearLayout wanted;       // of what is read where warps bring their shares together; else the same
   SmallVector<Tuple> totals; // one for each register of the result
 };
 
