@@ -3,6 +3,7 @@
 // need not be exact: a shuffle is an instruction, an access to memory is worth more than one, a barrier several.
 #include "compiler/Conversion/TileToWarp/LayoutCost.h"
 
+#include "compiler/Analysis/AxisTransfer.h"
 #include "dialects/Tile/IR/TileOps.h"
 #include "dialects/Warp/Layout/ScratchLayout.h"
 #include "dialects/Warp/Layout/ShuffleExchange.h"
@@ -12,6 +13,7 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/Support/MathExtras.h"
+#include <set>
 
 using namespace mlir;
 using weft::warp::InDim;
@@ -23,7 +25,7 @@ namespace {
 /// As often has an element to be repeated that widening it there is considered to be too much.
 constexpr int64_t manyTimes = 8;
 constexpr int64_t instruction = costOfInstruction, access = 3 * instruction, barrier = 12 * instruction,
-                  sector = 2 * instruction;
+                  sector = instruction;
 
 /// The registers of a thread that hold different elements.
 int64_t registersOf(const LinearLayout &layout) {
@@ -39,10 +41,28 @@ int64_t instructionsOf(Operation *op) {
   return isa<math::MathDialect>(op->getDialect()) ? 2 : 1;
 }
 
+/// The registers of a thread that an op's result differs in: indices repeat in runs, of which one is computed.
+int64_t registersComputed(Operation *op, const LinearLayout &layout, const AxisAnalysis &axes) {
+  const int64_t held = registersOf(layout);
+  if (op->getNumResults() != 1 || !tensorOf(op->getResult(0)) || !hasAxisInfo(op->getResult(0)))
+    return held;
+  const AxisInfo info = axes.lookup(op->getResult(0));
+  if (llvm::all_of(info.constancy, [](int64_t run) { return run == 1; }))
+    return held;
+  std::set<SmallVector<int64_t, 4>> computed;
+  for (unsigned reg = 0; reg < layout.size(InDim::Register); ++reg) {
+    SmallVector<int64_t, 4> place = layout.delinearize(layout.apply(InDim::Register, reg));
+    for (unsigned axis = 0; axis < place.size(); ++axis)
+      place[axis] /= info.constancy[axis];
+    computed.insert(place);
+  }
+  return std::min<int64_t>(held, computed.size());
+}
+
 /// Arithmetic: on each register that differs. What is made of constants and the thread's place folds for the most part.
-int64_t arithmeticCost(Operation *op, const LayoutPlan &plan) {
+int64_t arithmeticCost(Operation *op, const LayoutPlan &plan, const AxisAnalysis &axes) {
   if (LayoutAttr layout = plan.running.lookup(op))
-    return registersOf(layout.getLayout()) * instruction * instructionsOf(op);
+    return registersComputed(op, layout.getLayout(), axes) * instruction * instructionsOf(op);
   llvm::SmallSetVector<LayoutAttr, 2> layouts;
   for (Value result : op->getResults())
     for (LayoutAttr layout : plan.layoutsOf(result))
@@ -58,6 +78,8 @@ struct Traffic {
   int64_t instructions, sectors;
   /// Sectors that the bytes of all instructions would fill.
   int64_t filled;
+  /// Whether it is known how far apart elements lie.
+  bool isKnown;
 };
 Traffic trafficOf(Operation *op, const LinearLayout &layout, const AxisAnalysis &axes, const TargetInfo &target) {
   Access accessed = accessOf(op, axes, target);
@@ -83,7 +105,8 @@ Traffic trafficOf(Operation *op, const LinearLayout &layout, const AxisAnalysis 
   if (!isa<tile::LoadOp>(op) && sum && sum->strided.empty())
     filled = llvm::divideCeil(instructions * (lanes >> llvm::popcount(layout.freeBits()[InDim::Lane])) * ofLane,
                               target.sectorBytes);
-  return {instructions, sectorsTouched(layout, accessed, target), filled};
+  const bool isKnown = sum && llvm::all_of(accessed.strides, [](const auto &stride) { return stride.has_value(); });
+  return {instructions, sectorsTouched(layout, accessed, target), filled, isKnown};
 }
 
 /// A reduction along an axis: its registers, then shuffles, then the warps' parts through shared memory, which
@@ -125,7 +148,7 @@ int64_t scanCost(const LinearLayout &layout, unsigned axis) {
 int64_t costOf(Operation *op, const LayoutPlan &plan, const AxisAnalysis &axes, const TargetInfo &target) {
   OpKind kind = kindOf(op);
   if (kind == OpKind::Elementwise)
-    return arithmeticCost(op, plan);
+    return arithmeticCost(op, plan, axes);
   LayoutAttr layout = plan.running.lookup(op);
   if (!layout)
     return 0;
@@ -216,8 +239,12 @@ int64_t sectorsRead(func::FuncOp function, const LayoutPlan &plan, const AxisAna
     LayoutAttr layout = plan.running.lookup(op);
     if (!layout || !isa<tile::LoadOp>(op))
       return;
+    // Where all lie as far apart as is known, what one instruction leaves of a sector the next one finds in a cache.
     Traffic traffic = trafficOf(op, layout.getLayout(), axes, target);
-    total += traffic.instructions * traffic.sectors * tripsOf(op);
+    int64_t sectors = traffic.instructions * traffic.sectors;
+    if (traffic.isKnown)
+      sectors = std::min(sectors, std::max(traffic.sectors, traffic.filled));
+    total += sectors * tripsOf(op);
   });
   return total;
 }
