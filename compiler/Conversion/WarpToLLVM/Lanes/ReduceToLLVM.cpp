@@ -340,7 +340,7 @@ private:
     return success();
   }
 
-  /// Where partial results lie in scratch memory, in elements. Neighbouring registers of a thread that writes them are
+  /// Where partial results lie in scratch memory, in elements. Neighbouring registers of a thread that reads them are
   /// neighbours, so that four of them are one access, and neighbouring lanes follow one another, so that they use all
   /// banks.
   struct Places {
@@ -352,16 +352,10 @@ private:
       isOfWords = llvm::all_of(from.op->getOperands(), [](Value operand) {
         return elementBytes(cast<RankedTensorType>(operand.getType()).getElementType()) == 4;
       });
-      ArrayRef<uint32_t> registers = from.held.bases(InDim::Register);
-      unsigned joined = 0;
-      while (isOfWords && joined < std::min<size_t>(2, registers.size()) && registers[joined])
-        ++joined;
-      SmallVector<uint32_t> bases(registers.take_front(joined));
-      for (InDim dim : {InDim::Lane, InDim::Warp})
-        llvm::append_range(bases, from.held.bases(dim));
-      llvm::append_range(bases, registers.drop_front(joined));
-      llvm::erase(bases, 0u);
-      numberOf.assign(from.held.numElements(), 0);
+      SmallVector<uint32_t> bases = inOrder(from.wanted);
+      if (int64_t(1) << bases.size() != from.result.numElements())
+        bases = inOrder(from.held);
+      numberOf.assign(from.result.numElements(), 0);
       // Bits that move to the same elements as others leave elements at their own numbers.
       const bool isOwn = int64_t(1) << bases.size() != from.result.numElements();
       for (uint32_t number = 0; number < numberOf.size(); ++number) {
@@ -370,6 +364,20 @@ private:
           element ^= !isOwn && (number >> bit & 1) ? basis : 0;
         numberOf[element] = number;
       }
+    }
+
+    /// What the bits of places move to for a layout's threads: neighbouring registers first, then lanes.
+    SmallVector<uint32_t> inOrder(const LinearLayout &layout) const {
+      ArrayRef<uint32_t> registers = layout.bases(InDim::Register);
+      unsigned joined = 0;
+      while (isOfWords && joined < std::min<size_t>(2, registers.size()) && registers[joined])
+        ++joined;
+      SmallVector<uint32_t> bases(registers.take_front(joined));
+      for (InDim dim : {InDim::Lane, InDim::Warp})
+        llvm::append_range(bases, layout.bases(dim));
+      llvm::append_range(bases, registers.drop_front(joined));
+      llvm::erase(bases, 0u);
+      return bases;
     }
 
     /// Where the elements of a layout are: by the bits of lane, warp and register, whose places are brought together by
@@ -443,6 +451,8 @@ private:
 
   /// Lanes that hold the same results, each of which takes some of the partial results: the bits of their numbers. A bit
   /// halves what a lane reads and brings together, and costs an exchange of each of the registers that are neighbours.
+  /// Partial results of several warps that are read at once would lie in the same banks where one's do not fill a line of
+  /// these, but its results do: then all lanes or none, and none where results are read elsewhere than they were.
   SmallVector<unsigned> lanesForPartials(unsigned partials, unsigned registers) const {
     auto instructions = [&](unsigned bits) {
       const unsigned each = partials >> bits;
@@ -452,6 +462,12 @@ private:
     for (auto [bit, basis] : llvm::enumerate(wanted.bases(InDim::Lane)))
       if (basis == 0 && (2u << bits.size()) <= partials)
         bits.push_back(bit);
+    constexpr int64_t banks = 32;
+    const int64_t atOnce = registers * (banks >> llvm::count(wanted.bases(InDim::Lane), 0u));
+    if (atOnce < banks && result.numElements() >= banks) {
+      const bool all = 1u << bits.size() == partials && wanted == result;
+      return all && instructions(bits.size()) <= instructions(0) ? bits : SmallVector<unsigned>();
+    }
     while (!bits.empty() && instructions(bits.size()) > instructions(bits.size() - 1))
       bits.pop_back();
     return bits;
@@ -466,13 +482,13 @@ private:
     if (!sharing.empty()) {
       SmallVector<uint32_t> partialOfLane(read.lane.size(), 0);
       for (auto [i, bit] : llvm::enumerate(sharing))
-        partialOfLane[bit] = each * places.partialStride << i;
+        partialOfLane[bit] = places.partialStride << i;
       index = LLVM::AddOp::create(e.b, e.loc, index, e.xorOfBits(partialOfLane, {}));
     }
     SmallVector<SmallVector<Tuple>> terms(read.neighbours, SmallVector<Tuple>(each));
     for (unsigned partial = 0; partial < each; ++partial)
       for (ScratchArray &array : arrays) {
-        Value at = LLVM::AddOp::create(e.b, e.loc, index, e.i32(partial * places.partialStride));
+        Value at = LLVM::AddOp::create(e.b, e.loc, index, e.i32((partial << sharing.size()) * places.partialStride));
         for (auto [i, value] : llvm::enumerate(array.loadVector(at, read.neighbours)))
           terms[i][partial].push_back(value);
       }
