@@ -5,6 +5,7 @@
 #include "runtime/CAPI/weft.h"
 #include "runtime/Driver/Driver.h"
 #include "runtime/Launch/Launcher.h"
+#include "runtime/Library/Entries.h"
 #include "runtime/Library/Library.h"
 #include "runtime/Support/Status.h"
 
@@ -28,6 +29,7 @@ struct weft_device {
 
 struct weft_module {
   std::shared_ptr<weft::driver::Module> module;
+  weft::library::Entries entries;
 };
 
 struct weft_kernel {
@@ -88,6 +90,9 @@ template <typename... Pointers> Status needed(const Pointers *...pointers) {
     return {};
   return failure(StatusCode::InvalidArgument, "expected a handle or the address of a result, but got NULL");
 }
+
+/// Refuses NULL in the place of an array with elements.
+inline Status neededArray(const void *array, size_t count) { return count ? needed(array) : Status(); }
 
 /// Stores a result, or passes its error on.
 template <typename T, typename U> Status store(Result<T> result, U *place) {

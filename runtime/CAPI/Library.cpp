@@ -40,11 +40,14 @@ std::shared_ptr<launch::Launcher> weft::capi::launcherOf(weft_library &library, 
 }
 
 Result<std::vector<library::File>> weft::capi::filesOf(const weft_file *files, size_t count) {
+  if (Status status = neededArray(files, count); !status)
+    return std::unexpected(status.error());
   std::vector<library::File> result;
   for (size_t i = 0; i < count; ++i) {
-    if (Status status = needed(files, files[i].name, files[i].data); !status)
+    if (Status status = needed(files[i].name).and_then([&] { return neededArray(files[i].data, files[i].bytes); });
+        !status)
       return std::unexpected(status.error());
-    result.push_back({files[i].name, std::string(files[i].data, files[i].bytes)});
+    result.push_back({files[i].name, files[i].bytes ? std::string(files[i].data, files[i].bytes) : std::string()});
   }
   return result;
 }
@@ -132,9 +135,7 @@ weft_status weft_library_get_variant(const weft_library *library, size_t kernel,
 weft_status weft_library_launch(weft_library *library, weft_device *device, const char *kernel, const weft_extent *grid,
                                 const weft_value *values, size_t count, weft_stream stream, weft_error **error) {
   return guarded(error, [&] {
-    return needed(library, device, kernel).and_then([&]() -> Status {
-      if (count && !values)
-        return needed(values);
+    return needed(library, device, kernel).and_then([&] { return neededArray(values, count); }).and_then([&] {
       std::optional<driver::Extent3> extent = grid ? std::optional(extentOf(*grid)) : std::nullopt;
       return launcherOf(*library, *device)
           ->launch(kernel, extent, valuesOf(values, count), stream)

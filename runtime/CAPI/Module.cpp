@@ -6,6 +6,30 @@
 using namespace weft;
 using namespace weft::capi;
 
+namespace {
+
+/// The types of an entry's parameters by their names.
+Result<std::vector<library::ArgumentType>> typesOf(const char *entry, std::span<const char *const> names) {
+  std::vector<library::ArgumentType> types;
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (Status status = needed(names[i]); !status)
+      return std::unexpected(status.error());
+    Result<library::ArgumentType> type = library::parseArgumentType(names[i]);
+    if (!type)
+      return failure(type.error().code, weft::format("parameter {} of '{}': {}", i, entry, type.error().message));
+    types.push_back(std::move(*type));
+  }
+  return types;
+}
+
+/// Refuses types of other sizes than the parameters that the PTX declares.
+Status checkTypes(const weft_module &module, const weft_kernel &kernel) {
+  Status status = library::checkEntry(module.entries, kernel.entry, kernel.types);
+  return status ? status : failure(StatusCode::InvalidArgument, std::move(status.error().message));
+}
+
+} // namespace
+
 extern "C" {
 
 weft_status weft_module_load(weft_device *device, const char *ptx, weft_module **module, weft_error **error) {
@@ -13,8 +37,9 @@ weft_status weft_module_load(weft_device *device, const char *ptx, weft_module *
     *module = nullptr;
   return guarded(error, [&] {
     return needed(device, ptx, module).and_then([&] {
-      return device->device->loadModule(ptx).transform(
-          [&](std::shared_ptr<driver::Module> loaded) { *module = new weft_module{std::move(loaded)}; });
+      return device->device->loadModule(ptx).transform([&](std::shared_ptr<driver::Module> loaded) {
+        *module = new weft_module{std::move(loaded), library::entriesOf(ptx)};
+      });
     });
   });
 }
@@ -26,21 +51,14 @@ weft_status weft_module_kernel(weft_module *module, const char *entry, uint32_t 
   if (kernel)
     *kernel = nullptr;
   return guarded(error, [&] {
-    return needed(module, entry, kernel).and_then([&]() -> Status {
+    return needed(module, entry, kernel).and_then([&] { return neededArray(types, type_count); }).and_then([&] {
       auto made = std::make_unique<weft_kernel>();
-      for (size_t i = 0; i < type_count; ++i) {
-        if (Status status = needed(types, types[i]); !status)
-          return status;
-        Result<library::ArgumentType> type = library::parseArgumentType(types[i]);
-        if (!type)
-          return failure(type.error().code, weft::format("parameter {} of '{}': {}", i, entry, type.error().message));
-        made->types.push_back(std::move(*type));
-      }
       made->entry = entry;
       made->sharedBytes = shared_bytes;
-      return store(module->module->kernel(entry, shared_bytes), &made->kernel).transform([&] {
-        *kernel = made.release();
-      });
+      return store(typesOf(entry, {types, type_count}), &made->types)
+          .and_then([&] { return store(module->module->kernel(entry, shared_bytes), &made->kernel); })
+          .and_then([&] { return checkTypes(*module, *made); })
+          .transform([&] { *kernel = made.release(); });
     });
   });
 }
@@ -60,9 +78,7 @@ weft_status weft_kernel_get_attributes(const weft_kernel *kernel, weft_kernel_at
 weft_status weft_kernel_launch(weft_kernel *kernel, weft_extent grid, weft_extent block, const weft_extent *cluster,
                                const weft_value *values, size_t count, weft_stream stream, weft_error **error) {
   return guarded(error, [&] {
-    return needed(kernel).and_then([&]() -> Status {
-      if (count && !values)
-        return needed(values);
+    return needed(kernel).and_then([&] { return neededArray(values, count); }).and_then([&]() -> Status {
       Result<std::vector<std::byte>> parameters = launch::packParameters(kernel->types, valuesOf(values, count));
       if (!parameters)
         return failure(parameters.error().code, weft::format("'{}': {}", kernel->entry, parameters.error().message));

@@ -27,9 +27,6 @@ Status describe(const std::vector<library::NamedTensor> &tensors, size_t index, 
   return {};
 }
 
-/// Refuses NULL in the place of tensors.
-Status neededTensors(const weft_tensor *tensors, size_t count) { return count ? needed(tensors) : Status(); }
-
 } // namespace
 
 extern "C" {
@@ -96,7 +93,7 @@ weft_status weft_program_choose(const weft_program *program, const weft_tensor *
                                 size_t *variant, weft_error **error) {
   return guarded(error, [&] {
     return needed(program, variant)
-        .and_then([&] { return neededTensors(inputs, input_count); })
+        .and_then([&] { return neededArray(inputs, input_count); })
         .and_then([&] { return program->plan->choose(tensorsOf(inputs, input_count)); })
         .transform([&](size_t chosen) { *variant = chosen; });
   });
@@ -107,7 +104,7 @@ weft_status weft_program_require(const weft_program *program, const weft_tensor 
                                  weft_error **error) {
   return guarded(error, [&] {
     return needed(program)
-        .and_then([&] { return neededTensors(inputs, input_count); })
+        .and_then([&] { return neededArray(inputs, input_count); })
         .and_then([&] { return program->plan->require(tensorsOf(inputs, input_count)); })
         .and_then([&](const launch::Requirements &needs) -> Status {
           if (outputs && output_count != needs.outputs.size())
@@ -127,8 +124,8 @@ weft_status weft_program_run(const weft_program *program, const weft_tensor *inp
                              uint64_t workspace_bytes, weft_stream stream, weft_error **error) {
   return guarded(error, [&] {
     return needed(program)
-        .and_then([&] { return neededTensors(inputs, input_count); })
-        .and_then([&] { return neededTensors(outputs, output_count); })
+        .and_then([&] { return neededArray(inputs, input_count); })
+        .and_then([&] { return neededArray(outputs, output_count); })
         .and_then([&] {
           return program->plan->run(tensorsOf(inputs, input_count), tensorsOf(outputs, output_count),
                                     {workspace, workspace_bytes}, stream);

@@ -256,7 +256,7 @@ WEFT_API weft_status weft_library_launch(weft_library *library, weft_device *dev
 /** A file to be put into a library. */
 typedef struct weft_file {
   const char *name; /**< letters, digits, '_', '-' and '.', not starting with '.' or a digit */
-  const char *data;
+  const char *data; /**< may be NULL where `bytes` is 0 */
   size_t bytes;
 } weft_file;
 
@@ -411,7 +411,8 @@ WEFT_API weft_status weft_module_load(weft_device *device, const char *ptx, weft
 WEFT_API void weft_module_close(weft_module *module);
 /**
  * Finds an entry and fixes what it is launched with: dynamic shared memory, and the types of its parameters as
- * signatures spell them ("*fp16", "i32").
+ * signatures spell them ("*fp16", "i32"). WEFT_NOT_FOUND names the entries that there are; WEFT_INVALID_ARGUMENT where
+ * the PTX declares other parameters, by their number and sizes.
  */
 WEFT_API weft_status weft_module_kernel(weft_module *module, const char *entry, uint32_t shared_bytes,
                                         const char *const *types, size_t type_count, weft_kernel **kernel,

@@ -114,14 +114,14 @@ class HostMappings {
 public:
   Result<Address> map(simulator::Memory &memory, void *data, size_t bytes) {
     std::scoped_lock lock(guard);
-    auto begin = reinterpret_cast<uintptr_t>(data), end = begin + bytes;
+    auto begin = reinterpret_cast<uintptr_t>(data);
     auto [around, inside] = find(begin);
-    if (inside && end <= around->first + around->second.bytes) {
+    if (inside && bytes <= around->second.bytes - (begin - around->first)) {
       ++around->second.users;
       return around->second.address + (begin - around->first);
     }
     auto next = ranges.lower_bound(begin);
-    if (inside || (next != ranges.end() && next->first < end))
+    if (inside || (next != ranges.end() && next->first - begin < bytes))
       return failure(StatusCode::InvalidArgument, "expected host memory that overlaps no other mapping only in part");
     return memory.map(data, bytes, "host array").transform([&](simulator::Address address) {
       ranges[begin] = {bytes, address, 1};

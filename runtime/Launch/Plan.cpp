@@ -60,13 +60,32 @@ std::vector<BufferLife> livesOf(const library::Program &program, const library::
   return lives;
 }
 
-/// Refuses an output at the very place of an input: kernels read while they write.
-Status checkApart(const library::Program &program, std::span<const Tensor> inputs, size_t output, const Tensor &given) {
-  for (size_t i = 0; i < inputs.size(); ++i)
-    if (inputs[i].address == given.address && !isEmpty(inputs[i]) && !isEmpty(given))
+/// Refuses an output in the memory of an input or of an output before it: kernels read while they write, and two that
+/// write one place leave what the later one wrote. `placed` are the inputs and those outputs.
+Status checkApart(const library::Program &program, std::span<const Tensor> placed, const Tensor &given) {
+  size_t inputs = program.inputs.size();
+  for (size_t i = 0; i < placed.size(); ++i)
+    if (overlap(placed[i], given))
       return failure(StatusCode::InvalidArgument,
-                     weft::format("output '{}': expected memory of its own, but it begins where argument '{}' does",
-                                  program.outputs[output].name, program.inputs[i].name));
+                     weft::format("output '{}': expected memory of its own, but it shares some with {} '{}'",
+                                  program.outputs[placed.size() - inputs].name, i < inputs ? "argument" : "output",
+                                  i < inputs ? program.inputs[i].name : program.outputs[i - inputs].name));
+  return {};
+}
+
+/// Refuses a workspace in the memory of an input or an output.
+Status checkApart(const library::Program &program, std::span<const Tensor> placed, const Workspace &workspace,
+                  uint64_t bytes) {
+  size_t inputs = program.inputs.size();
+  Tensor whole{.address = workspace.address, .element = library::Element::I8, .rank = 1};
+  whole.shape[0] = static_cast<int64_t>(bytes);
+  whole.strides[0] = 1;
+  for (size_t i = 0; i < placed.size() && bytes; ++i)
+    if (overlap(placed[i], whole))
+      return failure(StatusCode::InvalidArgument,
+                     weft::format("expected a workspace of its own memory, but it shares some with {} '{}'",
+                                  i < inputs ? "argument" : "output",
+                                  i < inputs ? program.inputs[i].name : program.outputs[i - inputs].name));
   return {};
 }
 
@@ -267,7 +286,7 @@ Status Plan::place(Bound &bound, std::span<const Tensor> outputs, Workspace work
   for (size_t i = 0; i < outputs.size(); ++i) {
     Status status = checkOutput(source->outputs[i], bound.tensors[inputs + i], outputs[i]);
     if (status)
-      status = checkApart(*source, std::span(bound.tensors).first(inputs), i, outputs[i]);
+      status = checkApart(*source, std::span(bound.tensors).first(inputs + i), outputs[i]);
     if (!status)
       return status;
     bound.tensors[inputs + i] = outputs[i];
@@ -280,6 +299,9 @@ Status Plan::place(Bound &bound, std::span<const Tensor> outputs, Workspace work
     return failure(StatusCode::InvalidArgument,
                    weft::format("expected a workspace of {} bytes at a multiple of 256, but got {} bytes at {:#x}",
                                 layout.bytes, workspace.bytes, workspace.address));
+  auto placed = std::span(bound.tensors).first(inputs + outputs.size());
+  if (Status status = checkApart(*source, placed, workspace, layout.bytes); !status)
+    return status;
   for (size_t i = 0; i < plan->buffers.size(); ++i)
     bound.tensors[inputs + outputs.size() + i].address = workspace.address + layout.offsets[i];
   return {};

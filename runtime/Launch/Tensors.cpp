@@ -67,10 +67,15 @@ Status checkMemory(std::string_view role, const NamedTensor &declared, const Ten
                   weft::format("expected an address that is a multiple of {} bytes, but got {:#x}: pass a copy of it",
                                alignment, given.address));
   int32_t last = given.rank - 1;
-  for (int32_t axis = 0; axis <= last; ++axis)
-    if (given.shape[axis] > 1 && (given.strides[axis] > maxElements || given.strides[axis] < -maxElements))
-      return refuse(role, declared,
-                    weft::format("expected strides of at most 2^48 elements, but got {}", given.strides[axis]));
+  for (int32_t axis = 0; axis <= last; ++axis) {
+    int64_t reach = 0;
+    if (__builtin_mul_overflow(given.shape[axis] - 1, given.strides[axis], &reach) || reach > maxElements ||
+        reach < -maxElements)
+      return refuse(
+          role, declared,
+          weft::format("expected an axis to reach over at most 2^48 elements, but the stride of axis {} is {}", axis,
+                       given.strides[axis]));
+  }
   if (given.rank && given.shape[last] > 1 && given.strides[last] != 1)
     return refuse(
         role, declared,
@@ -250,6 +255,32 @@ Status checkOutput(const NamedTensor &declared, const Tensor &expected, const Te
   return {};
 }
 
+Span spanOf(const Tensor &tensor) {
+  if (isEmpty(tensor))
+    return {tensor.address, tensor.address};
+  int64_t width = library::elementBytes(tensor.element), below = 0, above = width;
+  for (int32_t axis = 0; axis < tensor.rank; ++axis) {
+    int64_t reach = (tensor.shape[axis] - 1) * tensor.strides[axis] * width;
+    (reach < 0 ? below : above) += reach;
+  }
+  return {tensor.address + below, tensor.address + above};
+}
+
+/// Whether a tensor has as many elements as its span holds. Axes of stride 0 repeat them.
+static bool isDense(const Tensor &tensor, const Span &span) {
+  uint64_t bytes = library::elementBytes(tensor.element);
+  for (int32_t axis = 0; axis < tensor.rank; ++axis)
+    bytes *= tensor.strides[axis] ? tensor.shape[axis] : 1;
+  return bytes == span.end - span.begin;
+}
+
+bool overlap(const Tensor &left, const Tensor &right) {
+  Span one = spanOf(left), other = spanOf(right);
+  if (!one.meets(other))
+    return false;
+  return left.address == right.address || (isDense(left, one) && isDense(right, other));
+}
+
 ByteRuns runsOf(const Tensor &tensor) {
   ByteRuns runs;
   int64_t width = library::elementBytes(tensor.element);
@@ -269,10 +300,7 @@ Status zero(driver::Device &device, const Tensor &tensor, driver::StreamHandle s
   if (isEmpty(tensor))
     return {};
   ByteRuns runs = runsOf(tensor);
-  driver::Address lowest = tensor.address; // of elements, where strides are negative
-  for (int32_t axis = 0; axis < tensor.rank; ++axis)
-    if (tensor.strides[axis] < 0)
-      lowest += (tensor.shape[axis] - 1) * tensor.strides[axis] * int64_t(library::elementBytes(tensor.element));
+  driver::Address lowest = spanOf(tensor).begin; // where strides are negative, below the address
   for (uint64_t run = 0; run < runs.count; ++run) {
     uint64_t rest = run;
     driver::Address at = lowest;

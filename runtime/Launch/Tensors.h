@@ -38,6 +38,17 @@ Result<std::vector<int64_t>> bindSymbols(const library::Program &program, std::s
 /// elements must not overlap each other.
 Status checkOutput(const library::NamedTensor &declared, const Tensor &expected, const Tensor &given);
 
+/// Bytes of a device's memory, from the first to behind the last.
+struct Span {
+  driver::Address begin = 0, end = 0;
+  bool meets(const Span &other) const { return begin < other.end && other.begin < end; }
+};
+/// From a tensor's lowest element to behind its highest; of an empty one nothing.
+Span spanOf(const Tensor &tensor);
+/// Whether two tensors certainly share memory: both begin at one place, or their spans meet and hold nothing else than
+/// their elements. Of slices that lie between each other's rows nothing is known.
+bool overlap(const Tensor &left, const Tensor &right);
+
 /// A tensor as runs of contiguous bytes: how many, how long, and where each begins.
 struct ByteRuns {
   uint64_t count = 1, bytes = 0;

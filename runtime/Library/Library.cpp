@@ -3,6 +3,7 @@
 
 #include "runtime/Library/Cubin.h"
 #include "runtime/Library/Digest.h"
+#include "runtime/Library/Entries.h"
 
 #include "runtime/Support/Format.h"
 #include <cerrno>
@@ -159,6 +160,8 @@ Result<Library> readLibrary(const Descriptor &directory, const std::string &path
   for (const Cubin &cubin : manifest->cubins)
     if (Status status = checkCubin(*manifest, cubin, library.parts[cubin.part]); !status)
       return refuse(status.error(), manifest->parts[cubin.part].file);
+  if (Status status = checkVariants(*manifest, {library.parts.begin(), library.parts.end()}); !status)
+    return failure(status.error().code, weft::format("cannot open the library '{}': {}", path, status.error().message));
   library.manifest = std::move(*manifest);
   library.manifestText = std::move(*text);
   return library;
@@ -202,6 +205,11 @@ Result<Composed> compose(std::string_view json, const std::vector<File> &files) 
   for (const Cubin &cubin : manifest->cubins)
     if (Status status = checkCubin(*manifest, cubin, files[cubin.part].bytes); !status)
       return failure(status.error().code, weft::format("{}: {}", files[cubin.part].name, status.error().message));
+  std::vector<std::string_view> parts;
+  for (const File &file : files)
+    parts.emplace_back(file.bytes);
+  if (Status status = checkVariants(*manifest, parts); !status)
+    return std::unexpected(status.error());
   return Composed{std::move(*text), std::move(*manifest)};
 }
 

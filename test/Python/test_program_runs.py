@@ -106,7 +106,7 @@ def test_outputs_refused(norm, seed):
         ((y[:1], total), r"output 'y': expected shape \[2, 5, 64\], but got \[1, 5, 64\]"),
         ((y, np.empty(2, np.float16)), "output 'total': expected elements of fp32, but got fp16"),
         ((np.lib.stride_tricks.as_strided(y, strides=(0, 128, 2)), total), "output 'y': expected elements that do not"),
-        ((x, total), "output 'y': expected memory of its own, but it begins where argument 'x' does"),
+        ((x, total), "output 'y': expected memory of its own, but it shares some with argument 'x'"),
     ]:
         with pytest.raises(runtime.Error, match=message):
             norm.run((x, gain), outputs)

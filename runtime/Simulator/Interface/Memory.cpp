@@ -48,7 +48,7 @@ Memory::~Memory() {
 }
 
 Result<Address> Memory::allocate(uint64_t bytes, std::string name, bool fill) {
-  if (bytes > uint64_t{1} << 46)
+  if (bytes > mostBytes)
     return failure(StatusCode::OutOfMemory, format("expected at most 2^46 bytes, but got {}", bytes));
   uint64_t padded = (bytes + 255) / 256 * 256 + 2 * guardBytes;
   void *raw = std::aligned_alloc(256, padded);
@@ -69,9 +69,12 @@ Result<Address> Memory::allocate(uint64_t bytes, std::string name, bool fill) {
 
 Result<Address> Memory::map(void *host, uint64_t bytes, std::string name) {
   Address base = reinterpret_cast<Address>(host);
+  if (bytes > mostBytes || base > UINT64_MAX - bytes)
+    return failure(StatusCode::InvalidArgument,
+                   format("expected at most 2^46 bytes of host memory, but got {} at {:#x}", bytes, base));
   std::lock_guard lock(mutex_);
   auto after = allocations_.lower_bound(base);
-  bool overlaps = after != allocations_.end() && after->first < base + std::max<uint64_t>(bytes, 1);
+  bool overlaps = after != allocations_.end() && after->first - base < std::max<uint64_t>(bytes, 1);
   if (after != allocations_.begin())
     overlaps |= std::prev(after)->second.end() > base;
   if (overlaps)

@@ -79,11 +79,15 @@ public:
   Memory(const Memory &) = delete;
   Memory &operator=(const Memory &) = delete;
 
+  /// Of one allocation or mapping: more than any machine has, and too few for sums of addresses to overflow.
+  static constexpr uint64_t mostBytes = uint64_t{1} << 46;
+
   /// 256-byte aligned memory that nothing has written. 0 bytes give an address that may be freed but not read.
   /// Errors: OutOfMemory.
   /// `fill` writes a pattern that no program expects into it; without, it costs memory only where it is touched.
   Result<Address> allocate(uint64_t bytes, std::string name = "buffer", bool fill = true);
-  /// Makes the caller's memory addressable in place, initialised, until `release`. Must not overlap another mapping.
+  /// Makes the caller's memory addressable in place, initialised, until `unmap`. Errors: InvalidArgument where it
+  /// overlaps another mapping, or is more than a process can have.
   WEFT_SIMULATOR_API Result<Address> map(void *host, uint64_t bytes, std::string name = "buffer");
   /// Frees what `allocate` gave. Errors: InvalidArgument for any other address, naming a double free.
   Status free(Address base);

@@ -91,6 +91,51 @@ TEST(CAPI, KernelWithoutALibrary) {
             WEFT_INVALID_ARGUMENT);
 }
 
+TEST(CAPI, KernelOfOtherTypesThanItsPTX) {
+  weft::Device device("simulator:sm_80");
+  auto refusal = [&](const std::vector<std::string> &types) -> std::string {
+    try {
+      weft::Kernel kernel(device, weft::samples::vectorAddPTX("sm_80"), "add", 0, types);
+      return "found";
+    } catch (const weft::Exception &error) {
+      EXPECT_EQ(error.status(), WEFT_INVALID_ARGUMENT);
+      return error.what();
+    }
+  };
+  EXPECT_EQ(refusal({"*fp32", "*fp32", "i64", "u32"}), "found");
+  EXPECT_THAT(refusal({"*fp32", "*fp32", "*fp32"}), HasSubstr("expected the 4 parameters"));
+  EXPECT_THAT(refusal({"i32", "*fp32", "*fp32", "*fp32"}),
+              HasSubstr("expected parameter 0 of the entry 'add' to be 8 "));
+}
+
+/// Arrays of elements that are not there are refused, wherever one is taken.
+TEST(CAPI, NullArrays) {
+  weft::Device device("simulator:sm_80");
+  weft::Library library("chain", weft::samples::chainProgram(),
+                        {{"add.sm_80.ptx", weft::samples::vectorAddPTX("sm_80")},
+                         {"add.sm_90a.ptx", weft::samples::vectorAddPTX("sm_90a")}});
+  weft::Program program(library, device, "chain");
+  weft::Kernel kernel(device, weft::samples::vectorAddPTX("sm_80"), "add", 0, {"*fp32", "*fp32", "*fp32", "i32"});
+  weft_module *module = nullptr;
+  ASSERT_EQ(weft_module_load(device.get(), weft::samples::vectorAddPTX("sm_80").c_str(), &module, nullptr), WEFT_OK);
+  weft_extent one{1, 1, 1};
+  weft_library *made = nullptr;
+  weft_kernel *found = nullptr;
+  size_t variant = 0;
+  for (weft_status status : {
+           weft_library_write("nowhere", "{}", nullptr, 3, nullptr),
+           weft_library_make("nowhere", "{}", nullptr, 3, &made, nullptr),
+           weft_library_launch(library.get(), device.get(), "add", &one, nullptr, 4, nullptr, nullptr),
+           weft_kernel_launch(kernel.get(), one, one, nullptr, nullptr, 4, nullptr, nullptr),
+           weft_module_kernel(module, "add", 0, nullptr, 4, &found, nullptr),
+           weft_program_choose(program.get(), nullptr, 5, &variant, nullptr),
+           weft_program_require(program.get(), nullptr, 5, nullptr, 0, nullptr, nullptr),
+           weft_program_run(program.get(), nullptr, 5, nullptr, 1, 0, 0, nullptr, nullptr),
+       })
+    EXPECT_EQ(status, WEFT_INVALID_ARGUMENT);
+  weft_module_close(module);
+}
+
 TEST(CAPI, HandlesMove) {
   weft::Device device("simulator");
   weft::Buffer first(device, 16);

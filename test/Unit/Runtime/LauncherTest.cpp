@@ -80,7 +80,7 @@ TEST(Launcher, Refusals) {
 
 TEST(Launcher, PTXThatDoesNotLoadIsNamed) {
   auto on = device("simulator:sm_80");
-  Launcher launcher(addLibrary("not PTX at all"), on);
+  Launcher launcher(addLibrary(samples::vectorAddPTX("sm_80") + "not PTX at all"), on);
   Arrays arrays(*on, 64);
   auto torn = launcher.launch("add", {}, arrays.values, nullptr);
   ASSERT_FALSE(torn);

@@ -51,6 +51,39 @@ TEST_F(LibraryOnDisk, RoundTrip) {
       << "scratch left behind";
 }
 
+/// PTX whose entry is other than the manifest says would read arguments as others.
+TEST_F(LibraryOnDisk, PTXOfAnotherEntry) {
+  auto refusal = [&](const std::string &from, const std::string &to) {
+    std::string ptx = files[0].bytes;
+    ptx.replace(ptx.find(from), from.size(), to);
+    Status status = writeLibrary(path, samples::vectorAddKernels(), {{files[0].name, ptx}, files[1]});
+    return status ? "written" : status.error().message;
+  };
+  EXPECT_EQ(refusal("u32 n)", "s32 n)"), "written");
+  EXPECT_THAT(refusal("entry add", "entry sub"),
+              HasSubstr("add.sm_80.ptx: expected an entry 'add', but the PTX has 'sub', of the kernel 'add'"));
+  EXPECT_THAT(refusal(", .param .u32 n", ""), HasSubstr("expected the 3 parameters that the PTX declares for the entry "
+                                                        "'add', but got 4"));
+  EXPECT_THAT(refusal("u64 z", "u32 z"),
+              HasSubstr("expected parameter 2 of the entry 'add' to be 4 bytes at 16, as the "
+                        "PTX declares it, but '*fp32' is 8 bytes at 16"));
+  EXPECT_THAT(refusal("u64 z", "align 32 .b8 z[8]"), HasSubstr("to be 8 bytes at 32, as"));
+  EXPECT_THAT(refusal("ret;", std::string("ret;\0", 5)), HasSubstr("expected PTX, but got a null character at byte "));
+}
+
+/// A manifest that an old or a careless writer sealed is held against its PTX when it is opened, too.
+TEST_F(LibraryOnDisk, ManifestOfAnotherEntry) {
+  Result<std::string> text = composeManifest(samples::vectorAddKernels(), files);
+  ASSERT_TRUE(text);
+  size_t at = text->find("\"i32\"");
+  ASSERT_NE(at, text->npos);
+  text->replace(at, 5, "\"i64\"");
+  std::string sealed = *composeManifest(*text, files);
+  std::ofstream(path / "manifest.json", std::ios::binary | std::ios::trunc) << sealed;
+  EXPECT_EQ(refusal().code, StatusCode::Corrupt);
+  EXPECT_THAT(refusal().message, HasSubstr("expected parameter 3 of the entry 'add' to be 4 bytes at 24"));
+}
+
 TEST_F(LibraryOnDisk, NoDirectory) {
   Result<Library> library = openLibrary(path / "nowhere");
   ASSERT_FALSE(library);

@@ -197,10 +197,31 @@ TEST(Plan, RefusesBeforeAnythingRuns) {
               HasSubstr("expected a workspace of 1024 bytes at a multiple of 256, but got 0 bytes"));
   EXPECT_THAT(refusal(*ready.plan, chain.outputs, {chain.workspace + 8, chain.bytes}), HasSubstr("a multiple of 256"));
   EXPECT_THAT(refusal(*ready.plan, std::span(chain.inputs).first(1), whole),
-              HasSubstr("output 'sum': expected memory of its own, but it begins where argument 'a' does"));
+              HasSubstr("output 'sum': expected memory of its own, but it shares some with argument 'a'"));
   Ready huge(replaced(samples::chainProgram(), R"json(["cdiv(N, 64)", "1", "1"])json", R"(["1", "N * 1000", "1"])"));
   EXPECT_THAT(refusal(*huge.plan, chain.outputs, whole),
               HasSubstr("expected a grid of 0 to 65535 blocks for the kernel 'add', but N * 1000 is 100000"));
+}
+
+TEST(Plan, RefusesMemoryThatIsShared) {
+  Ready ready;
+  Chain chain(*ready.device, *ready.plan, 100, freshSeed());
+  auto refusal = [&](driver::Address output, driver::Address workspace) {
+    std::vector<Tensor> outputs = chain.outputs;
+    outputs[0].address = output;
+    Status status = ready.plan->run(chain.inputs, outputs, {workspace, chain.bytes}, nullptr);
+    return status ? "accepted" : status.error().message;
+  };
+  driver::Address b = chain.inputs[1].address, own = chain.outputs[0].address;
+  for (driver::Address at : {b - 396, b - 4, b, b + 4, b + 396})
+    EXPECT_THAT(refusal(at, chain.workspace),
+                HasSubstr("output 'sum': expected memory of its own, but it shares some with "
+                          "argument '"));
+  EXPECT_THAT(refusal(chain.workspace + 512, chain.workspace),
+              HasSubstr("expected a workspace of its own memory, but it shares some with output 'sum'"));
+  EXPECT_THAT(refusal(own, b / 256 * 256),
+              HasSubstr("expected a workspace of its own memory, but it shares some with "));
+  EXPECT_EQ(refusal(own, chain.workspace), "accepted");
 }
 
 TEST(Plan, RefusesSizesThatAProgramRequiresMoreOf) {

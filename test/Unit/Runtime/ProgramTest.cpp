@@ -164,11 +164,13 @@ TEST(Program, RefusesTensorsThatAreNotThereYet) {
 }
 
 TEST(Program, InMemoryAsOnDisk) {
-  Result<Library> made = makeLibrary("<memory>", samples::chainProgram(), stubs);
+  const std::vector<File> files{{"add.sm_80.ptx", samples::vectorAddPTX("sm_80")},
+                                {"add.sm_90a.ptx", samples::vectorAddPTX("sm_90a")}};
+  Result<Library> made = makeLibrary("<memory>", samples::chainProgram(), files);
   ASSERT_TRUE(made) << made.error().message;
   EXPECT_EQ(made->manifest.programs.size(), 1u);
-  EXPECT_EQ(made->parts, (std::vector<std::string>{"80", "90"}));
-  Result<Library> broken = makeLibrary("<memory>", samples::chainProgram(), {stubs[0]});
+  EXPECT_EQ(made->parts, (std::vector<std::string>{files[0].bytes, files[1].bytes}));
+  Result<Library> broken = makeLibrary("<memory>", samples::chainProgram(), {files[0]});
   ASSERT_FALSE(broken);
   EXPECT_EQ(broken.error().code, StatusCode::InvalidArgument);
   EXPECT_THAT(broken.error().message, HasSubstr("cannot make the library '<memory>': kernels[0].variants[0].ptx"));

@@ -94,6 +94,17 @@ TEST(Simulated, MappingsThatShareMemory) {
   EXPECT_FALSE(device->copyOut({&byte, 1}, inside, nullptr));
 }
 
+TEST(Simulated, MappingsThatNoMemoryHolds) {
+  auto on = *openDevice("simulator");
+  std::array<char, 64> data{};
+  for (size_t bytes : {SIZE_MAX, SIZE_MAX - 4096, size_t(1) << 47})
+    EXPECT_FALSE(on->mapHost(data.data(), bytes)) << bytes;
+  auto whole = on->mapHost(data.data(), 64);
+  ASSERT_TRUE(whole);
+  EXPECT_FALSE(on->mapHost(data.data() + 8, SIZE_MAX));
+  EXPECT_TRUE(on->unmapHost(*whole));
+}
+
 TEST(Simulated, ModulesOutliveWhatMadeThem) {
   std::shared_ptr<Kernel> kernel;
   {

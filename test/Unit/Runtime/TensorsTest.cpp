@@ -94,7 +94,7 @@ TEST(Tensors, MemoryThatKernelsCannotRead) {
   bad.strides[2] = (int64_t(1) << 31) / 99 + 1;
   EXPECT_THAT(refusal({bad, good}), HasSubstr("expected the 100 rows of axis 2 to lie within 2^31 elements"));
   bad.strides[2] = INT64_MIN;
-  EXPECT_THAT(refusal({bad, good}), HasSubstr("expected strides of at most 2^48 elements"));
+  EXPECT_THAT(refusal({bad, good}), HasSubstr("expected an axis to reach over at most 2^48 elements"));
   library::Program aligned = attention();
   aligned.inputs[0].aligned = true;
   EXPECT_EQ(refusal({q, good}, aligned), "accepted");
@@ -175,4 +175,25 @@ TEST(Tensors, ZeroTouchesTheTensorOnly) {
     EXPECT_EQ(host[i], inside ? 0 : 1) << i;
   }
   ASSERT_TRUE(device->unmapHost(at));
+}
+
+TEST(Tensors, Overlap) {
+  Tensor left = tensor({4, 16}, Element::FP32, 4096), right = tensor({16}, Element::FP32, 4096 + 256);
+  EXPECT_FALSE(overlap(left, right));
+  right.address -= 4;
+  EXPECT_TRUE(overlap(left, right) && overlap(right, left));
+  left.address += 3 * 64; // its last row first
+  left.strides[0] = -16;
+  EXPECT_TRUE(overlap(left, right));
+  left.strides[0] = 0; // one row, four times
+  EXPECT_TRUE(overlap(left, right));
+  right.address = 4096;
+  EXPECT_FALSE(overlap(left, right));
+  right.shape[0] = 0;
+  EXPECT_FALSE(overlap(right, right));
+  // Queries and keys side by side in one projection's rows: their spans meet, and no element does.
+  Tensor q = tensor({8, 16}, Element::FP32, 4096), k = tensor({8, 16}, Element::FP32, 4096 + 64);
+  q.strides[0] = k.strides[0] = 48;
+  EXPECT_FALSE(overlap(q, k));
+  EXPECT_TRUE(overlap(q, q));
 }
