@@ -64,11 +64,11 @@ weft_stream streamOf(const std::optional<uintptr_t> &given, const Arguments &arg
   return given ? reinterpret_cast<weft_stream>(*given) : arguments.torchStream();
 }
 
-std::vector<bool> pointersOf(const std::vector<std::string> &types) {
-  std::vector<bool> pointers;
+std::vector<Takes> takenBy(const std::vector<std::string> &types) {
+  std::vector<Takes> takes;
   for (const std::string &type : types)
-    pointers.push_back(type.starts_with('*'));
-  return pointers;
+    takes.push_back(weft::python::takenBy(type));
+  return takes;
 }
 
 /// One entry of PTX text on one device, ready to launch.
@@ -76,15 +76,14 @@ class Module {
 public:
   Module(const std::string &ptx, const std::string &entry, uint32_t shared, std::shared_ptr<Device> device,
          const std::vector<std::string> &types)
-      : device(std::move(device)), kernel(this->device->device, ptx, entry, shared, types),
-        pointers(pointersOf(types)) {}
+      : device(std::move(device)), kernel(this->device->device, ptx, entry, shared, types), takes(takenBy(types)) {}
 
   void launch(py::handle grid, py::handle block, const py::tuple &args, std::optional<uintptr_t> stream,
               py::handle cluster) {
     weft_extent blocks = extentOf(grid, "grid"), threads = extentOf(block, "block"), group{1, 1, 1};
     if (!cluster.is_none())
       group = extentOf(cluster, "cluster");
-    Arguments arguments(device->device.get(), device->simulated, device->cudaOrdinal, args, pointers);
+    Arguments arguments(device->device.get(), device->simulated, device->cudaOrdinal, args, takes);
     weft_stream on = streamOf(stream, arguments);
     {
       py::gil_scoped_release others;
@@ -106,15 +105,15 @@ public:
 private:
   std::shared_ptr<Device> device;
   weft::Kernel kernel;
-  std::vector<bool> pointers;
+  std::vector<Takes> takes;
 };
 
 void launchFromLibrary(const weft::Library &library, Device &device, const std::string &name, py::handle grid,
                        const py::tuple &args, std::optional<uintptr_t> stream) {
-  std::vector<bool> pointers;
+  std::vector<Takes> takes;
   for (const auto &argument : library.arguments(name))
-    pointers.push_back(argument.second.starts_with('*'));
-  Arguments arguments(device.device.get(), device.simulated, device.cudaOrdinal, args, pointers);
+    takes.push_back(weft::python::takenBy(argument.second));
+  Arguments arguments(device.device.get(), device.simulated, device.cudaOrdinal, args, takes);
   weft_extent blocks{};
   if (!grid.is_none())
     blocks = extentOf(grid, "grid");

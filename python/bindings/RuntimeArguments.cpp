@@ -16,13 +16,25 @@ namespace {
 
 std::string typeName(py::handle object) { return Py_TYPE(object.ptr())->tp_name; }
 
-/// A Python or NumPy number. Integers past int64 are taken as the bits of an unsigned 64-bit one.
-weft_value numberOf(py::handle object, size_t index) {
-  if (PyLong_CheckExact(object.ptr())) {
-    int overflow = 0;
-    if (long long value = PyLong_AsLongLongAndOverflow(object.ptr(), &overflow); overflow == 0)
-      return weft_value_integer(value);
+/// A Python or NumPy number of 64 bits: unsigned where int64 does not have it.
+weft_value integerOf(py::handle object, size_t index, Takes takes) {
+  int overflow = 0;
+  long long value = PyLong_AsLongLongAndOverflow(object.ptr(), &overflow);
+  if (overflow == 0 && value < 0 && takes == Takes::Unsigned)
+    refuse(index, "expected 'u64' (0 to 18446744073709551615), but got " + std::to_string(value));
+  if (overflow == 0)
+    return weft_value_integer(value);
+  unsigned long long large = overflow > 0 ? PyLong_AsUnsignedLongLong(object.ptr()) : 0;
+  if (overflow < 0 || PyErr_Occurred()) {
+    PyErr_Clear();
+    refuse(index, "expected an integer of 64 bits");
   }
+  return weft_value_unsigned(large);
+}
+
+weft_value numberOf(py::handle object, size_t index, Takes takes) {
+  if (PyLong_CheckExact(object.ptr()))
+    return integerOf(object, index, takes);
   if (PyFloat_Check(object.ptr()))
     return weft_value_real(PyFloat_AS_DOUBLE(object.ptr()));
   if (PyBool_Check(object.ptr()) || typeName(object).starts_with("numpy.bool"))
@@ -31,15 +43,7 @@ weft_value numberOf(py::handle object, size_t index) {
     py::object integer = py::reinterpret_steal<py::object>(PyNumber_Index(object.ptr()));
     if (!integer)
       throw py::error_already_set();
-    int overflow = 0;
-    long long value = PyLong_AsLongLongAndOverflow(integer.ptr(), &overflow);
-    if (overflow > 0)
-      value = static_cast<long long>(PyLong_AsUnsignedLongLong(integer.ptr()));
-    if (overflow < 0 || (value == -1 && PyErr_Occurred())) {
-      PyErr_Clear();
-      refuse(index, "expected an integer of 64 bits");
-    }
-    return weft_value_integer(value);
+    return integerOf(integer, index, takes);
   }
   double real = PyFloat_AsDouble(object.ptr());
   if (real == -1 && PyErr_Occurred()) {
@@ -67,6 +71,10 @@ template <typename Shape, typename Strides> Span spanOf(size_t rank, Shape shape
 
 } // namespace
 
+Takes takenBy(std::string_view type) {
+  return type.starts_with('*') ? Takes::Pointer : type == "u64" ? Takes::Unsigned : Takes::Number;
+}
+
 intptr_t elementBytes(int32_t element) {
   switch (element) {
   case WEFT_I1:
@@ -85,18 +93,18 @@ intptr_t elementBytes(int32_t element) {
 }
 
 Arguments::Arguments(weft_device *device, bool simulated, int cudaOrdinal, const py::tuple &given,
-                     const std::vector<bool> &pointers)
+                     const std::vector<Takes> &takes)
     : device(device), simulated(simulated), ordinal(cudaOrdinal) {
-  if (given.size() != pointers.size())
-    throw Exception(WEFT_INVALID_ARGUMENT, "expected " + std::to_string(pointers.size()) + " arguments, but got " +
-                                               std::to_string(given.size()));
+  if (given.size() != takes.size())
+    throw Exception(WEFT_INVALID_ARGUMENT,
+                    "expected " + std::to_string(takes.size()) + " arguments, but got " + std::to_string(given.size()));
   converted.resize(given.size());
   try {
     for (size_t i = 0; i < given.size(); ++i) {
-      if (pointers[i])
+      if (takes[i] == Takes::Pointer)
         addPointer(given[i], i);
       else
-        converted[i] = numberOf(given[i], i);
+        converted[i] = numberOf(given[i], i, takes[i]);
     }
     mergeRanges();
     lend();

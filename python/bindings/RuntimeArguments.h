@@ -41,16 +41,22 @@ intptr_t elementBytes(int32_t element);
 /// lend no buffer: of those that kernels know it is one of their bits, and the element is given. Throws Python's error.
 std::optional<int32_t> getBuffer(pybind11::handle object, Py_buffer &view, int flags);
 
+/// What a parameter takes: an array or an address; a number; an integer of 64 bits that has no negative ones.
+enum class Takes : uint8_t { Pointer, Number, Unsigned };
+
+/// What a parameter takes whose type signatures spell so.
+Takes takenBy(std::string_view type);
+
 /// The arguments of one launch, host arrays made addressable on the device for as long as this lives.
 ///
 /// On the simulator host memory is used in place; what the caller may not write is lent as a copy, and a kernel that
 /// writes to it is at fault. On CUDA every host array is copied in, and back by `finish`.
 class Arguments {
 public:
-  /// Converts `given`; `pointers[i]` says whether parameter i is a pointer. Throws weft::Exception, or Python's own
-  /// TypeError, for what does not fit.
+  /// Converts `given`; `takes[i]` says what parameter i takes. Throws weft::Exception, or Python's own TypeError, for
+  /// what does not fit.
   Arguments(weft_device *device, bool simulated, int cudaOrdinal, const pybind11::tuple &given,
-            const std::vector<bool> &pointers);
+            const std::vector<Takes> &takes);
   /// As pointers all, in the order of `arrays`.
   Arguments(weft_device *device, bool simulated, int cudaOrdinal, const std::vector<Array> &arrays);
   Arguments(const Arguments &) = delete;

@@ -155,12 +155,12 @@ WEFT_API weft_status weft_event_elapsed(weft_device *device, weft_event begin, w
 /* ---- values and shapes ----------------------------------------------------------------------------------------- */
 
 /** What a weft_value holds. */
-typedef enum weft_value_kind { WEFT_ADDRESS = 0, WEFT_INTEGER = 1, WEFT_REAL = 2 } weft_value_kind;
+typedef enum weft_value_kind { WEFT_ADDRESS = 0, WEFT_INTEGER = 1, WEFT_REAL = 2, WEFT_UNSIGNED = 3 } weft_value_kind;
 
 /**
  * One argument of a launch. The kernel's signature says what it becomes: an address for a pointer; an integer, in the
- * range of the type, for i1 to u64 (u64 takes the bits) or for a floating-point type; a real for a floating-point type,
- * rounded to nearest even.
+ * range of the type, for i1 to u64 or for a floating-point type; a real for a floating-point type, rounded to nearest
+ * even. WEFT_UNSIGNED says integers that WEFT_INTEGER cannot; of the latter u64 takes the bits, -1 for the largest.
  */
 typedef struct weft_value {
   int32_t kind; /**< a weft_value_kind */
@@ -168,6 +168,7 @@ typedef struct weft_value {
     weft_address address;
     int64_t integer;
     double real;
+    uint64_t unsigned_integer;
   } as;
 } weft_value;
 
@@ -186,6 +187,12 @@ static inline weft_value weft_value_integer(int64_t integer) {
   weft_value value;
   value.kind = WEFT_INTEGER;
   value.as.integer = integer;
+  return value;
+}
+static inline weft_value weft_value_unsigned(uint64_t integer) {
+  weft_value value;
+  value.kind = WEFT_UNSIGNED;
+  value.as.unsigned_integer = integer;
   return value;
 }
 static inline weft_value weft_value_real(double real) {

@@ -51,7 +51,9 @@ class Buffer;
 class Value {
 public:
   template <typename T, std::enable_if_t<std::is_integral_v<T>, int> = 0>
-  Value(T integer) : value(weft_value_integer(static_cast<int64_t>(integer))) {}
+  Value(T integer)
+      : value(std::is_unsigned_v<T> ? weft_value_unsigned(static_cast<uint64_t>(integer))
+                                    : weft_value_integer(static_cast<int64_t>(integer))) {}
   Value(double real) : value(weft_value_real(real)) {}
   Value(float real) : value(weft_value_real(real)) {}
   Value(Address address) : value(weft_value_address(address.value)) {}

@@ -12,15 +12,18 @@ namespace {
 /// Why a guard does not hold, or "" where it does.
 std::string guardObjection(const library::Kernel &kernel, const library::Guard &guard, const Value &value) {
   const std::string &name = kernel.arguments[guard.argument].name;
-  if (value.kind == Value::Kind::Address && value.address % guard.divisibleBy != 0)
-    return weft::format("the address of '{}' is not divisible by {}", name, guard.divisibleBy);
-  if (value.kind != Value::Kind::Integer)
+  bool isSigned = value.kind == Value::Kind::Integer, pointer = value.kind == Value::Kind::Address;
+  uint64_t divisor = static_cast<uint64_t>(guard.divisibleBy);
+  uint64_t magnitude = isSigned && value.integer < 0 ? 0 - value.unsignedInteger : value.unsignedInteger;
+  bool divides = magnitude % divisor == 0;
+  if (divides && (!guard.equals || (value.integer == *guard.equals && (isSigned || value.integer >= 0))))
     return {};
-  if (value.integer % guard.divisibleBy != 0)
-    return weft::format("'{}' = {} is not divisible by {}", name, value.integer, guard.divisibleBy);
-  if (guard.equals && value.integer != *guard.equals)
-    return weft::format("'{}' is {}, not {}", name, value.integer, *guard.equals);
-  return {};
+  std::string what = pointer ? weft::format("the address of '{}'", name) : weft::format("'{}'", name);
+  std::string number = isSigned ? std::to_string(value.integer) : std::to_string(value.unsignedInteger);
+  if (divides)
+    return weft::format("{} is {}, not {}", what, number, *guard.equals);
+  return pointer ? weft::format("{} is not divisible by {}", what, divisor)
+                 : weft::format("{} = {} is not divisible by {}", what, number, divisor);
 }
 
 std::string guardsObjection(const library::Kernel &kernel, const library::Variant &variant,
@@ -64,7 +67,7 @@ Result<driver::Extent3> gridOf(const library::Kernel &kernel, const library::Var
     auto argument = std::ranges::find(kernel.arguments, name, &library::Argument::name);
     if (argument != kernel.arguments.end()) {
       const Value &value = values[argument - kernel.arguments.begin()];
-      return value.kind == Value::Kind::Integer ? std::optional(value.integer) : std::nullopt;
+      return value.asInteger();
     }
     auto constant = variant.constants.find(std::string(name));
     const int64_t *integer = constant == variant.constants.end() ? nullptr : std::get_if<int64_t>(&constant->second);

@@ -34,7 +34,16 @@ uint16_t roundTo(double value, int mantissa, int bias) {
 }
 
 std::string_view kindName(Value::Kind kind) {
-  return kind == Value::Kind::Address ? "an address" : kind == Value::Kind::Integer ? "an integer" : "a real number";
+  switch (kind) {
+  case Value::Kind::Address:
+    return "an address";
+  case Value::Kind::Integer:
+  case Value::Kind::Unsigned:
+    return "an integer";
+  case Value::Kind::Real:
+    return "a real number";
+  }
+  return "a value of no kind that there is";
 }
 
 /// The parameter's bits in the low bytes of a word.
@@ -46,16 +55,18 @@ Result<uint64_t> encodeReal(const ArgumentType &type, double real) {
   return type.bits == 32 ? std::bit_cast<uint32_t>(static_cast<float>(real)) : std::bit_cast<uint64_t>(real);
 }
 
-Result<uint64_t> encodeInteger(const ArgumentType &type, int64_t value) {
-  if (type.bits == 64)
-    return static_cast<uint64_t>(value);
+Result<uint64_t> encodeInteger(const ArgumentType &type, const Value &value) {
   bool isSigned = type.kind == ScalarKind::Signed;
-  int64_t high = (int64_t(1) << (type.bits - (isSigned ? 1 : 0))) - 1;
-  int64_t low = isSigned ? -high - 1 : 0;
-  if (value < low || value > high)
-    return failure(StatusCode::InvalidArgument,
-                   weft::format("expected '{}' ({} to {}), but got {}", type.spelling, low, high, value));
-  return static_cast<uint64_t>(value);
+  if (type.bits == 64 && (!isSigned || value.asInteger()))
+    return value.unsignedInteger; // as it is; of a signed one the bits
+  uint64_t high = UINT64_MAX >> (64 - type.bits + (isSigned ? 1 : 0));
+  int64_t low = isSigned ? -static_cast<int64_t>(high) - 1 : 0;
+  std::optional<int64_t> integer = value.asInteger();
+  if (integer && *integer >= low && (*integer < 0 || static_cast<uint64_t>(*integer) <= high))
+    return static_cast<uint64_t>(*integer);
+  return failure(StatusCode::InvalidArgument,
+                 weft::format("expected '{}' ({} to {}), but got {}", type.spelling, low, high,
+                              integer ? std::to_string(*integer) : std::to_string(value.unsignedInteger)));
 }
 
 Result<uint64_t> encode(const ArgumentType &type, const Value &value) {
@@ -64,10 +75,12 @@ Result<uint64_t> encode(const ArgumentType &type, const Value &value) {
     return value.address;
   if (!type.pointer && real && value.kind == Value::Kind::Real)
     return encodeReal(type, value.real);
-  if (!type.pointer && real && value.kind == Value::Kind::Integer)
-    return encodeReal(type, static_cast<double>(value.integer));
-  if (!type.pointer && !real && value.kind == Value::Kind::Integer)
-    return encodeInteger(type, value.integer);
+  bool isUnsigned = value.kind == Value::Kind::Unsigned, integer = isUnsigned || value.kind == Value::Kind::Integer;
+  if (!type.pointer && real && integer)
+    return encodeReal(type,
+                      isUnsigned ? static_cast<double>(value.unsignedInteger) : static_cast<double>(value.integer));
+  if (!type.pointer && !real && integer)
+    return encodeInteger(type, value);
   return failure(StatusCode::InvalidArgument,
                  weft::format("expected '{}', but got {}", type.spelling, kindName(value.kind)));
 }
@@ -91,6 +104,17 @@ Value Value::ofReal(double real) {
   value.kind = Kind::Real;
   value.real = real;
   return value;
+}
+
+Value Value::ofUnsigned(uint64_t integer) {
+  Value value;
+  value.kind = Kind::Unsigned;
+  value.unsignedInteger = integer;
+  return value;
+}
+std::optional<int64_t> Value::asInteger() const {
+  bool is = kind == Kind::Integer || (kind == Kind::Unsigned && unsignedInteger <= uint64_t(INT64_MAX));
+  return is ? std::optional(integer) : std::nullopt;
 }
 
 uint16_t toHalf(double value) { return roundTo(value, 10, 15); }

@@ -4,11 +4,13 @@
 import hashlib
 import json
 import pathlib
+import re
 
 import numpy as np
 import pytest
 import torch
 import weft
+import weft.language as wl
 from runtime_samples import vector_add_kernel, vector_add_ptx, write_vector_add
 from weft import runtime
 
@@ -152,3 +154,31 @@ def test_write_refuses_what_could_not_be_read(tmp_path):
     with pytest.raises(runtime.Error, match=r"variants\[0\].num_warps: expected an integer from 1 to 32, but got 0"):
         runtime.write_library(tmp_path / "lib", [kernel], {f"add.{t}.ptx": "" for t in ("sm_80", "sm_90a")})
     assert not (tmp_path / "lib").exists()
+
+
+@weft.jit
+def as_reals(out, a, b):
+    wl.store(out, a.to(wl.float64))
+    wl.store(out + 1, b.to(wl.float64))
+
+
+@pytest.mark.parametrize("kind", ["i8", "i32", "i64", "u8", "u32", "u64", "fp16", "fp32", "fp64"])
+def test_integers_are_what_they_are_or_refused(tmp_path, kind):
+    """An integer that its type has not is refused, and never another one."""
+    library = weft.compile(as_reals, "sm_80", f"out:*fp64, a:{kind}, b:{kind}", tmp_path / "lib")
+    bits = int(re.sub(r"\D", "", kind))
+    low, high = {"i": (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1), "u": (0, 2**bits - 1)}.get(
+        kind[0], (-(2**63), 2**64 - 1)
+    )
+    rounded = np.dtype(f"f{bits // 8}" if kind[0] == "f" else "f8").type
+    edges = (0, 7, 8, 15, 16, 31, 32, 53, 63, 64)
+    for value in sorted({sign * 2**power + step for power in edges for sign in (-1, 1) for step in (-1, 0, 1)}):
+        out = np.full(2, np.nan)
+        if low <= value <= high:
+            library.launch("as_reals", 1, out, value, 1, device="simulator")
+            with np.errstate(over="ignore"):
+                assert out[0] == np.float64(rounded(float(value))) and out[1] == 1, value
+        else:
+            with pytest.raises(runtime.Error, match="argument 1: expected") as caught:
+                library.launch("as_reals", 1, out, value, 1, device="simulator")
+            assert caught.value.status == "invalid argument"

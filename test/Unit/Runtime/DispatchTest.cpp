@@ -62,6 +62,27 @@ TEST(Dispatch, GuardsNameWhatFailed) {
   kernel.variants[0].guards = {{3, 1, 33}};
   EXPECT_TRUE(chooseVariant(kernel, capability(9, 0), values(33)));
   EXPECT_THAT(chooseVariant(kernel, capability(9, 0), values(34)).error().message, HasSubstr("'n' is 34, not 33"));
+  kernel.variants[0].guards = {{0, 1, 512}};
+  EXPECT_TRUE(chooseVariant(kernel, capability(9, 0), values(33, 512)));
+  EXPECT_THAT(chooseVariant(kernel, capability(9, 0), values(33, 256)).error().message,
+              HasSubstr("the address of 'x' is 256, not 512"));
+}
+
+TEST(Dispatch, GuardsOfLargeIntegers) {
+  library::Kernel kernel = sample();
+  kernel.variants[0].guards = {{3, 16, -16}};
+  std::vector<Value> given = values(0);
+  auto refusal = [&](Value value) {
+    given[3] = value;
+    Result<size_t> choice = chooseVariant(kernel, capability(9, 0), given);
+    return choice ? "variant " + std::to_string(*choice) : choice.error().message;
+  };
+  kernel.variants.resize(1);
+  EXPECT_EQ(refusal(Value::ofInteger(-16)), "variant 0");
+  EXPECT_THAT(refusal(Value::ofUnsigned(uint64_t(0) - 16)), HasSubstr("'n' is 18446744073709551600, not -16"));
+  EXPECT_THAT(refusal(Value::ofUnsigned(UINT64_MAX)), HasSubstr("'n' = 18446744073709551615 is not divisible by 16"));
+  kernel.variants[0].guards = {{3, 3, {}}}; // 2^64 - 1 is a multiple of 3, and -1 is none
+  EXPECT_EQ(refusal(Value::ofUnsigned(UINT64_MAX)), "variant 0");
 }
 
 TEST(Dispatch, Grid) {

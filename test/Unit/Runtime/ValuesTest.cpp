@@ -58,6 +58,21 @@ TEST(Values, Refusals) {
   EXPECT_THAT(message({"fp32"}, {Value::ofAddress(1)}), HasSubstr("expected 'fp32', but got an address"));
   EXPECT_EQ(message({"fp32"}, {Value::ofInteger(3)}), "packed");
   EXPECT_EQ(message({"i64", "u64"}, {Value::ofInteger(INT64_MIN), Value::ofInteger(-1)}), "packed");
+  EXPECT_EQ(message({"u64", "u8"}, {Value::ofUnsigned(UINT64_MAX), Value::ofUnsigned(255)}), "packed");
+  EXPECT_THAT(message({"i64"}, {Value::ofUnsigned(uint64_t(1) << 63)}),
+              HasSubstr("expected 'i64' (-9223372036854775808 to 9223372036854775807), but got 9223372036854775808"));
+  EXPECT_THAT(message({"u32"}, {Value::ofUnsigned(UINT64_MAX)}), HasSubstr("but got 18446744073709551615"));
+  EXPECT_THAT(message({"*fp32"}, {Value::ofUnsigned(1)}), HasSubstr("expected '*fp32', but got an integer"));
+}
+
+TEST(Values, LargeIntegersAsReals) {
+  std::vector<library::ArgumentType> types{*library::parseArgumentType("fp64"), *library::parseArgumentType("fp64")};
+  auto bytes = packParameters(types, std::vector<Value>{Value::ofUnsigned(UINT64_MAX), Value::ofInteger(-1)});
+  ASSERT_TRUE(bytes);
+  std::array<double, 2> reals{};
+  std::memcpy(reals.data(), bytes->data(), 16);
+  EXPECT_EQ(reals[0], 0x1p64);
+  EXPECT_EQ(reals[1], -1);
 }
 
 TEST(Values, HalfRoundsToNearestEven) {
