@@ -270,7 +270,7 @@ typedef struct weft_file {
 /**
  * Writes a library: `kernels_json` is the manifest (kernels and programs) without schema, versions, parts and digest.
  * `path` is at every moment what it was or whole; an older library or an empty directory there is replaced, anything
- * else left alone with WEFT_INVALID_ARGUMENT.
+ * else, a library with other files in it too, left alone with WEFT_INVALID_ARGUMENT.
  */
 WEFT_API weft_status weft_library_write(const char *path, const char *kernels_json, const weft_file *files,
                                         size_t count, weft_error **error);

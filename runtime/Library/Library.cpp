@@ -104,18 +104,31 @@ struct Scratch {
   }
 };
 
-/// Whether `path` may be replaced: nothing there, an empty directory, or an older library. An altered library counts
-/// too, as long as its manifest names the schema.
-bool replaceable(const fs::path &path) {
+/// Whether `path` may be replaced: nothing there, an empty directory, or an older library and nothing else. An altered
+/// library counts too, as long as its manifest names the schema. InvalidArgument says what is there.
+Status checkReplaceable(const fs::path &path) {
+  auto refuse = [&](const std::string &what) {
+    return failure(StatusCode::InvalidArgument,
+                   weft::format("cannot write the library '{}': {} is there", path.string(), what));
+  };
   std::error_code error;
   if (!fs::exists(fs::symlink_status(path, error)))
-    return true;
+    return {};
   if (!fs::is_directory(fs::symlink_status(path, error)))
-    return false;
+    return refuse("something that is no Weft library");
   if (fs::is_empty(path, error))
-    return true;
+    return {};
   Result<std::string> manifest = readFile(openDirectory(path), std::string(manifestName), maxManifestBytes);
-  return manifest && manifest->contains(weft::format("\"{}\"", schemaName));
+  if (!manifest || !manifest->contains(weft::format("\"{}\"", schemaName)))
+    return refuse("something that is no Weft library");
+  for (const fs::directory_entry &entry : fs::directory_iterator(path, error)) {
+    std::string name = entry.path().filename().string(), kind = entry.path().extension().string();
+    bool own = kind == ".ptx" || kind == ".cubin" || kind == ".mlir" || name == manifestName ||
+               manifest->contains(weft::format("\"{}\"", name));
+    if (!own || entry.is_directory(error))
+      return refuse(weft::format("'{}', which is no part of a Weft library,", name));
+  }
+  return {};
 }
 
 /// Puts `fresh` in the place of `path`; what was there ends up at `fresh`.
@@ -228,17 +241,16 @@ Result<Library> makeLibrary(const std::string &name, std::string_view json, cons
 
 Status writeLibrary(const fs::path &requested, std::string_view json, const std::vector<File> &files) {
   fs::path path = requested.has_filename() ? requested : requested.parent_path();
-  if (path.empty())
+  if (path.empty() || path.filename() == "." || path.filename() == "..")
     return failure(StatusCode::InvalidArgument,
-                   "expected the name of a directory to write the library to, but got none");
+                   weft::format("expected the name of a directory to write the library to, but got {}",
+                                path.empty() ? "none" : weft::format("'{}'", path.string())));
   Result<Composed> manifest = compose(json, files);
   if (!manifest)
     return failure(StatusCode::InvalidArgument,
                    weft::format("cannot write the library '{}': {}", path.string(), manifest.error().message));
-  if (!replaceable(path))
-    return failure(
-        StatusCode::InvalidArgument,
-        weft::format("cannot write the library '{}': something that is no Weft library is there", path.string()));
+  if (Status status = checkReplaceable(path); !status)
+    return status;
   std::error_code error;
   if (path.has_parent_path())
     fs::create_directories(path.parent_path(), error);

@@ -156,7 +156,15 @@ TEST_F(LibraryOnDisk, LeavesOtherThingsAlone) {
   EXPECT_THAT(status.error().message, HasSubstr("something that is no Weft library is there"));
   EXPECT_EQ(fs::file_size(home / "thesis.tex"), 13u);
   EXPECT_FALSE(writeLibrary(home / "thesis.tex", samples::vectorAddKernels(), files));
-  EXPECT_FALSE(writeLibrary("", samples::vectorAddKernels(), files));
+  for (const char *none : {"", ".", "..", "./", "libadd/."})
+    EXPECT_FALSE(writeLibrary(none, samples::vectorAddKernels(), files)) << none;
+  // Nor is what somebody put into a library deleted with it.
+  put(path / "notes.txt", "which sizes it was tuned for");
+  EXPECT_THAT(write().error().message, HasSubstr("'notes.txt', which is no part of a Weft library, is there"));
+  fs::remove(path / "notes.txt");
+  fs::create_directory(path / "older");
+  EXPECT_THAT(write().error().message, HasSubstr("'older', which is no part of a Weft library, is there"));
+  EXPECT_TRUE(openLibrary(path));
 }
 
 TEST_F(LibraryOnDisk, EmptyDirectoryAndTrailingSlash) {
