@@ -2,6 +2,7 @@
 """``weft``'s commands: kernels and programs run with their types checked, output that is never cut, and errors, of
 wrong files and options too, that say what was expected, without a traceback."""
 
+import errno
 import json
 import os
 import pathlib
@@ -16,6 +17,7 @@ import torch
 import weft
 from program_samples import SCORES
 from runtime_samples import write_vector_add
+from weft import folders
 from weft.cli.__main__ import main
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -329,7 +331,7 @@ def test_wrong_files(weft_says, folder, name, tmp_path, monkeypatch):
             "unknown target 'sm_1'; known are 'sm_80' (A100), 'sm_90a' (H100, H200)",
         ),
         (["explain", "scores.py", "--signature", "q:fp99[B]"], 1, "expected"),
-        (["compile", "scores.py", "-o", "made", "--num-warps", "3"], 0, ""),
+        (["compile", "scores.py", "-o", "made", "--num-warps", "3"], 1, "expected no --num-warps, which is of kernels"),
         (["tune"], 2, "expected either FILE.py or --library DIR"),
         (["tune", "scores.py", "--candidate", "forward=1"], 1, "expected"),
         (["tune", "scores.py", "--candidate", "sideways=1x1x1x1"], 1, "expected a role among forward, backward.query"),
@@ -446,3 +448,131 @@ def test_what_is_missing_is_said(tmp_path):
 def test_python_runs_the_package():
     ran = subprocess.run([sys.executable, "-m", "weft", "--version"], env=ENVIRONMENT, capture_output=True, text=True)
     assert (ran.returncode, ran.stdout.split()[0], ran.stderr) == (0, "weft", "")
+
+
+def test_options_of_kernels_are_not_of_programs(weft_says, folder, tmp_path):
+    """An option that says nothing of what is compiled is refused, not passed over."""
+    (tmp_path / "programs").mkdir()
+    shutil.copy(folder / "scores.py", tmp_path / "programs")
+    kernel = tmp_path / "kernel.py"
+    kernel.write_text(
+        "import weft\nimport weft.language as wl\n\n\n@weft.jit\ndef one(x, n: wl.constexpr):\n    wl.store(x, n)\n"
+    )
+    of_kernels = (("--num-warps", "8"), ("--num-stages", "2"), ("--grid", "4"))
+    signature = ("--signature", "x:*i32, n=1")
+    for file, options, more, word in (
+        (folder / "scores.py", of_kernels, (), "kernels: 'scores' is a program"),
+        (tmp_path / "programs", of_kernels, (), "kernels: what a directory compiles is a program"),
+        (kernel, (("--forward-only",), ("--tangents",)), signature, "programs: 'one' is a kernel"),
+    ):
+        for option in options:
+            code, _, said = weft_says("compile", file, "-o", tmp_path / "lib", *more, *option)
+            assert code == 1 and f"expected no {option[0]}, which is of {word}" in said, said
+    with pytest.raises(TypeError, match="expected no 'num_warps' and 'num_stages' of a program"):
+        weft.compile(weft.program(lambda q: q), num_warps=8, out=tmp_path / "lib")
+    assert not (tmp_path / "lib").exists()
+
+
+def test_targets_are_compiled_once(weft_says, folder, tmp_path):
+    code, _, said = weft_says(
+        "compile", folder / "scores.py", "-o", tmp_path / "lib", "--target", "sm_80, sm_90a,sm_80"
+    )
+    assert code == 0, said
+    plans = weft.load(tmp_path / "lib").program("scores").variants
+    assert sorted(plan["target"] for plan in plans) == ["sm_80", "sm_90a"]
+    code, _, said = weft_says("compile", folder / "scores.py", "-o", tmp_path / "lib", "--target", ",")
+    assert code == 1 and "expected the name of a target, such as 'sm_80', or several, but got ','" in said, said
+
+
+@pytest.mark.parametrize("name", ["os.py", "weft.py", "json.py", "torch.py", "a b.py", "1st.py", "c:d.py"])
+def test_files_of_any_name(tmp_path, name):
+    """A file takes the place of no other module, and a colon may be part of its name."""
+    (tmp_path / name).write_text(SCORES)
+    for text in (name, f"{name}:scores"):
+        command = [sys.executable, "-m", "weft", "compile", text, "-o", "lib", "--forward-only"]
+        done = subprocess.run(
+            command,
+            cwd=tmp_path,
+            env=ENVIRONMENT | {"PYTHONSAFEPATH": "1"},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+    assert list(weft.load(tmp_path / "lib").programs) == ["scores"]
+
+
+def test_names_that_libraries_have_not(weft_says, tmp_path):
+    """PTX, C and files have ASCII's names: a kernel is launched by any, and refused by its name in a library."""
+    program = SCORES.replace("def scores", "def größe")
+    kernel = "import weft\nimport weft.language as wl\n@weft.jit\ndef größe(x, n: wl.constexpr):\n    wl.store(x, n)\n"
+    for text, more, expected in (
+        (program, (), "at most 160 of ASCII's letters, digits and '_', as in libraries, but got 'größe'"),
+        (SCORES.replace("v", "clé"), (), "name of an argument"),
+        (SCORES.replace("scores", "s" * 161), (), "name of a program to be at most 160"),
+        (kernel, ("--signature", "x:*i32, n=1"), "name of a kernel to be at most 160"),
+    ):  # fmt: skip
+        (tmp_path / "file.py").write_text(text)
+        code, _, said = weft_says("compile", tmp_path / "file.py", "-o", tmp_path / "lib", *more)
+        assert code == 1 and expected in said, said
+    found = {"__name__": "found"}
+    (tmp_path / "kernel.py").write_text(kernel)
+    exec(compile(kernel, str(tmp_path / "kernel.py"), "exec"), found)
+    x = np.zeros(1, np.int32)
+    found["größe"][(1,)](x, n=7)
+    assert x[0] == 7
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["run", "libscores", "--program", "scores", *["--arg", "f16[1,2,900,16]=ones"] * 3, "--out", "out=small/y.npy"],
+        ["draw", "causal()", "-n", "512", "-o", "small/a.svg"],
+        ["draw", "causal()", "-n", "512", "-o", "small/a.png"],
+        ["compile", "scores.py", "-o", "small/lib"],
+        ["export", "--hf-kernel", "libscores", "small/kernel"],
+    ],
+    ids=lambda command: f"{command[0]} {command[-1]}",
+)
+def test_a_full_disk(folder, command):
+    """What does not fit is not there afterwards, in part neither, and the error says of which file it was; what was
+    there before is as it was."""
+    (folder / "small").mkdir(exist_ok=True)
+    target = folder / command[-1].partition("=")[2] if "=" in command[-1] else folder / command[-1]
+    if "." in target.name:
+        target.write_text("what was there before")
+    before = sorted(folder.joinpath("small").rglob("*"))
+    limit = 4096  # bytes of a file: further writes fail, as on a full disk
+    code = (
+        "import resource, signal, sys; from weft.cli.__main__ import main; "
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN); "
+        f"resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit})); sys.exit(main(sys.argv[1:]))"
+    )
+    environment = ENVIRONMENT | {"WEFT_CACHE": "0"}
+    done = subprocess.run(
+        [sys.executable, "-c", code, *command], cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert re.search(rf"cannot (use|write) '?[^']*{re.escape(target.name)}", done.stderr), done.stderr
+    assert sorted(folder.joinpath("small").rglob("*")) == before
+    assert "." not in target.name or target.read_text() == "what was there before"
+
+
+def test_files_are_whole_or_not_there(tmp_path):
+    """A file is what it was until it is written; links lead where they did; a device stays one."""
+    (tmp_path / "real").write_text("before")
+    (tmp_path / "link").symlink_to("real")
+    with pytest.raises(OSError, match="No space left") as caught, folders.new_file(tmp_path / "link") as file:
+        file.write_text("half of")
+        raise OSError(errno.ENOSPC, "No space left on device")
+    assert caught.value.filename == str(tmp_path / "link") and (tmp_path / "real").read_text() == "before"
+    with folders.new_file(tmp_path / "link") as file:
+        file.write_text("after")
+    assert (tmp_path / "link").is_symlink() and (tmp_path / "real").read_text() == "after"
+    with folders.new_file("/dev/null") as file:
+        file.write_text("nowhere")
+    assert pathlib.Path("/dev/null").is_char_device()
+    lost = tmp_path / "nowhere/x.svg"
+    with pytest.raises(FileNotFoundError, match=r"nowhere/x\.svg"), folders.new_file(lost) as file:
+        file.write_text("")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["link", "real"]

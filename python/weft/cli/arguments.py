@@ -20,6 +20,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from weft.folders import new_file
+
 if TYPE_CHECKING:
     import numpy as np
 
@@ -77,13 +79,11 @@ def write_outputs(arguments: Sequence[Argument]) -> list[pathlib.Path]:
 
 
 def write(path: pathlib.Path, array: Any) -> pathlib.Path:
-    """Write an array as .npy, beside and then renamed, so that a file is whole or not there."""
+    """Write an array as .npy. The file is whole or not there."""
     import numpy as np
 
-    beside = path.with_name(path.name + ".partial")
-    with beside.open("wb") as stream:
+    with new_file(path) as file, file.open("wb") as stream:
         np.save(stream, array)
-    beside.replace(path)
     return path
 
 

@@ -11,7 +11,7 @@ import time
 from typing import Any
 
 from weft.cli.choices import described, target_names
-from weft.cli.files import load_file, programs_of, select
+from weft.cli.files import load_file, parted, programs_of, select
 
 DESCRIPTION = """\
 Compiles a program or a tile kernel of FILE.py to a PTX library: a directory that runs with neither Python nor the
@@ -47,8 +47,8 @@ def add(commands: Any) -> None:
     part.add_argument("-o", "--out", required=True, metavar="DIR", help="where the library is written")
     part.add_argument("--target", metavar="T[,T...]", help=f"one or several of {described(target_names())}")
     part.add_argument("--signature", metavar="S", help="argument types and constants")
-    part.add_argument("--num-warps", type=int, default=4, metavar="N", help="warps of a kernel (default: 4)")
-    part.add_argument("--num-stages", type=int, default=3, metavar="N", help="loads in flight in a loop (default: 3)")
+    part.add_argument("--num-warps", type=int, metavar="N", help="warps of a kernel (default: 4)")
+    part.add_argument("--num-stages", type=int, metavar="N", help="loads in flight in a loop (default: 3)")
     part.add_argument(
         "--grid", metavar="X[;Y[;Z]]", help="a kernel's grid, of arguments and constants: 'cdiv(n, BLOCK)'"
     )
@@ -69,6 +69,19 @@ def add(commands: Any) -> None:
     part.set_defaults(function=run)
 
 
+#: options that say something of kernels alone, and of programs alone, by their names in the command line
+_OF_KERNELS = ("num_warps", "num_stages", "grid")
+_OF_PROGRAMS = ("forward_only", "tangents")
+
+
+def _refuse_foreign(arguments: argparse.Namespace, names: tuple[str, ...], what: str, program: bool) -> None:
+    """Refuse options that are of kernels where a program is compiled, or the other way round."""
+    for name in names:
+        if getattr(arguments, name) not in (None, False):
+            own, other = ("a program", "kernels") if program else ("a kernel", "programs")
+            raise ValueError(f"expected no --{name.replace('_', '-')}, which is of {other}: {what} is {own}")
+
+
 def run(arguments: argparse.Namespace) -> int:
     """Compile and write; prints what was written."""
     import weft
@@ -77,14 +90,16 @@ def run(arguments: argparse.Namespace) -> int:
     arguments.target = arguments.target or default_target()
     if pathlib.Path(arguments.file).is_dir():
         return _run_folder(arguments)
-    path, _, name = arguments.file.partition(":")
-    module = load_file(pathlib.Path(path))
+    path, name = parted(arguments.file)
+    module = load_file(path)
     # a file's one program is what it is about; kernels beside it are its helpers
     what, kind = select(
-        module, path, name, ("__weft_program__", "__weft_kernel__", "__weft_jit__"), "program or kernel"
+        module, str(path), name, ("__weft_program__", "__weft_kernel__", "__weft_jit__"), "program or kernel"
     )
+    of_program = kind == "__weft_program__"
+    _refuse_foreign(arguments, _OF_KERNELS if of_program else _OF_PROGRAMS, f"'{what.__name__}'", of_program)
     started = time.perf_counter()
-    if kind == "__weft_program__":
+    if of_program:
         made = what.compile(
             arguments.target,
             arguments.signature,
@@ -99,8 +114,8 @@ def run(arguments: argparse.Namespace) -> int:
             target=arguments.target,
             signature=arguments.signature,
             out=arguments.out,
-            num_warps=arguments.num_warps,
-            num_stages=arguments.num_stages,
+            num_warps=4 if arguments.num_warps is None else arguments.num_warps,
+            num_stages=3 if arguments.num_stages is None else arguments.num_stages,
             cubin=arguments.cubin,
             grid=arguments.grid.split(";") if arguments.grid else None,
         )
@@ -109,7 +124,7 @@ def run(arguments: argparse.Namespace) -> int:
     plans = [plan for each in made.programs.values() for plan in each.variants] if made else []
     buckets = len({json.dumps(plan["guards"]) for plan in plans if plan.get("guards")})
     if arguments.json:
-        key = "program" if kind == "__weft_program__" else "kernel"
+        key = "program" if of_program else "kernel"
         print(json.dumps({key: what.__name__, "library": arguments.out, "seconds": seconds}))
     else:
         tuned = f", tuned for {buckets} bucket{'s' if buckets != 1 else ''} of sizes" if buckets else ""
@@ -121,6 +136,7 @@ def _run_folder(arguments: argparse.Namespace) -> int:
     """Compile all programs of a folder into one library."""
     from weft.programs.libraries import Step, compile_programs
 
+    _refuse_foreign(arguments, _OF_KERNELS, "what a directory compiles", True)
     if arguments.signature:
         raise ValueError(
             f"expected no --signature with a directory: annotations in {arguments.file} declare the inputs"

@@ -5,13 +5,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import pathlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from weft.cli import arguments as argument_forms
 from weft.cli.choices import described, gpu_names, target_names
-from weft.cli.files import load_file, select
+from weft.cli.files import load_file, parted, select
 from weft.cli.shapes import sizes_of, triple
 
 if TYPE_CHECKING:
@@ -73,12 +72,10 @@ def run(arguments: argparse.Namespace) -> int:
     from weft.targets import default_target
 
     arguments.target = arguments.target or default_target()
-    path, _, name = arguments.file.partition(":")
+    path, name = parted(arguments.file)
     any_kind = arguments.why or arguments.decisions or arguments.html or arguments.cycles
     kinds = ("__weft_program__", "__weft_jit__") if any_kind else ("__weft_program__",)
-    what, kind = select(
-        load_file(pathlib.Path(path)), path, name, kinds, "program or kernel" if any_kind else "program"
-    )
+    what, kind = select(load_file(path), str(path), name, kinds, "program or kernel" if any_kind else "program")
     if arguments.html:
         return _page(what, kind, arguments)
     if arguments.cycles:

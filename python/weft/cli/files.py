@@ -12,15 +12,33 @@ from types import ModuleType
 from typing import Any
 
 
+def parted(text: str) -> tuple[pathlib.Path, str]:
+    """A file, and the name behind its ':', "" where there is none."""
+    path, sign, name = text.rpartition(":")
+    return (pathlib.Path(path), name) if sign and not pathlib.Path(text).exists() else (pathlib.Path(text), "")
+
+
+def _module_name(path: pathlib.Path) -> str:
+    """What a file's module is called: as the file is, unless that is the name of another module, whose place it would
+    take for all that imports it."""
+    try:
+        known = getattr(sys.modules.get(path.stem), "__spec__", None) or importlib.util.find_spec(path.stem)
+    except (ValueError, ImportError):
+        known = None
+    own = path.stem not in sys.modules if known is None else known.origin == str(path.resolve())
+    return path.stem if own else f"weft_file_{path.stem}"
+
+
 def load_file(path: pathlib.Path) -> ModuleType:
     """The module that a file defines. Raises ValueError when the file is missing or is not Python."""
     if not path.is_file():
         raise ValueError(f"expected a Python file, but there is no '{path}'")
-    spec = importlib.util.spec_from_file_location(path.stem, path)
+    name = _module_name(path)
+    spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise ValueError(f"expected a file whose name ends in .py, but got '{path}'")
     module = importlib.util.module_from_spec(spec)
-    sys.modules[path.stem] = module
+    sys.modules[name] = module
     sys.path.insert(0, str(path.parent.resolve()))
     try:
         spec.loader.exec_module(module)

@@ -14,6 +14,7 @@ from weft.cli import arguments as argument_forms
 from weft.cli import output
 from weft.cli.choices import described, gpu_names
 from weft.cli.shapes import triple
+from weft.folders import new_file
 
 
 def add(commands: Any) -> None:
@@ -90,7 +91,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.profile not in (None, "-"):
         path = pathlib.Path(arguments.profile)
         if path.suffix == ".json":
-            path.write_text(json.dumps(report.profile.as_dict(arguments.gpu), indent=1))
+            with new_file(path) as file:
+                file.write_text(json.dumps(report.profile.as_dict(arguments.gpu), indent=1))
         else:
             report.profile.draw(path, arguments.gpu)
         written.append(path)

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import pathlib
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -13,7 +12,7 @@ from typing import Any
 from weft.cli import output
 from weft.cli.arguments import read
 from weft.cli.choices import described, gpu_names, target_names
-from weft.cli.files import load_file, select
+from weft.cli.files import load_file, parted, select
 from weft.cli.shapes import sizes_of
 
 DESCRIPTION = """\
@@ -164,8 +163,8 @@ def _of_program(arguments: argparse.Namespace, progress: Any) -> Iterator[Any]:
 
 
 def _program(arguments: argparse.Namespace) -> Any:
-    path, _, name = arguments.file.partition(":")
-    return select(load_file(pathlib.Path(path)), path, name, ("__weft_program__",), "program")[0]
+    path, name = parted(arguments.file)
+    return select(load_file(path), str(path), name, ("__weft_program__",), "program")[0]
 
 
 def _inputs(texts: list[str]) -> dict[str, Any]:
@@ -227,8 +226,8 @@ def _executor(text: str | None) -> Any:
     """The executor that a function in a file gives."""
     if not text:
         return None
-    path, sign, name = text.partition(":")
-    make = getattr(load_file(pathlib.Path(path)), name, None) if sign else None
+    path, name = parted(text)
+    make = getattr(load_file(path), name, None) if name else None
     if not callable(make):
         raise ValueError(f"expected FILE.py:NAME, a function that gives an executor, but got '{text}'")
     executor = make()

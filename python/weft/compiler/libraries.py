@@ -12,8 +12,9 @@ from typing import Any
 
 from ..language.types import dtype
 from ..runtime.library import load, write_library
-from ..targets import default_target, newest_first
-from . import cubins, promises
+from ..targets import newest_first
+from . import cubins, promises, targets
+from . import names as names_of
 from .jit import JITFunction
 from .kernel import Kernel
 from .signature import for_function, parse, short_name
@@ -48,6 +49,11 @@ def compile(
     if getattr(fn, "__weft_program__", False):
         if grid is not None:
             raise TypeError(f"expected no 'grid' of a program, which has its own, but got {grid!r}")
+        if (num_warps, num_stages) != (4, 3):
+            raise TypeError(
+                "expected no 'num_warps' and 'num_stages' of a program, whose schedules are chosen, but got "
+                f"{num_warps!r} and {num_stages!r}; weft.tuning.tune tries others"
+            )
         return fn.compile(target, signature, out, constants=constants, cubin=cubin)
     settled = getattr(fn, "settled", None)  # of a kernel with heuristics or a tuner around it
     wrapped, fn = fn, getattr(fn, "kernel", fn)
@@ -55,8 +61,7 @@ def compile(
         raise TypeError(f"expected a function decorated with @weft.jit or @weft.program, but got {wrapped!r}")
     if out is None:
         raise TypeError("expected 'out', the directory of the library; to compile without one, use kernel.compile(...)")
-    target = default_target() if target is None else target
-    names = [t.strip() for t in target.split(",")] if isinstance(target, str) else list(target)
+    names = targets.asked(target)
     assembled_for = cubins.asked(cubin, names)
     options = {"num_warps": num_warps, "num_stages": num_stages}
     known = {**(parse(signature).constants if signature else {}), **(constants or {})}
@@ -74,6 +79,7 @@ def compile(
                 _Form(kernel, f"{fn.__name__}.{name}{suffix}.ptx", key)
                 for kernel, suffix in zip(made, suffixes, strict=True)
             ]
+    names_of.check("kernel", fn.__name__, forms[0].kernel.signature.arguments)
     files = {form.file: form.kernel.ptx for form in forms}
     manifest = [_manifest(fn, forms, grid)]
     described, codes = cubins.assembled(manifest, files, assembled_for)

@@ -15,6 +15,7 @@ from . import composites
 from .diagnostics import CompilationError, from_native
 from .frame import Frame, as_constant
 from .loops import Loops
+from .names import symbol
 from .signature import Signature, root
 
 
@@ -69,7 +70,7 @@ def lower(function: Any, signature: Signature, options: Options, target: str, wa
             visitor.body(source.tree.body)
             builder.op("func.return")
         visitor.at(source.tree)
-        attributes = _function_attributes(builder, function.__name__, region, signature, runtime, options)
+        attributes = _function_attributes(builder, symbol(function.__name__), region, signature, runtime, options)
         builder.op("func.func", [], [], attributes, [region])
     builder.module.set_attribute("warp.target", builder.string(target))
     if not options.enable_fp_fusion:

@@ -4,12 +4,26 @@
 from __future__ import annotations
 
 import os
+import types
+from collections.abc import Iterable
 from typing import Any
 
 from ..targets import default_target, target_for, targets
+from . import places
 from .diagnostics import CompilationError
 
 _targets: dict[int, str] = {}
+
+
+def asked(target: str | Iterable[str] | None) -> list[str]:
+    """The names of targets, each once, given as a text or as several; that of the default where none is given."""
+    target = default_target() if target is None else target
+    several = isinstance(target, (list, tuple, set, frozenset, dict, types.GeneratorType, map, filter))
+    names = list(target) if several else target.split(",") if isinstance(target, str) else []
+    if not names or not all(isinstance(name, str) and name.strip() for name in names):
+        given = places.described(target)
+        raise TypeError(f"expected the name of a target, such as '{default_target()}', or several, but got {given}")
+    return list(dict.fromkeys(name.strip() for name in names))
 
 
 def target_of(device: Any) -> str:

@@ -15,6 +15,7 @@ import jinja2
 import weft
 from weft.demo.mechanisms import EXAMPLES, Mechanism
 from weft.demo.tables import Grid
+from weft.folders import new_file
 from weft.targets import gpu_named
 
 _COLOURS = ("#1f5f8b", "#e0a458", "#8fb996", "#b5718b")
@@ -33,9 +34,8 @@ def write(path: str | os.PathLike[str], verdict: str, grids: Sequence[Grid], mec
     )
     target = pathlib.Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
-    beside = target.with_name(f"{target.name}.part")
-    beside.write_text(page, encoding="utf-8")
-    beside.replace(target)
+    with new_file(target) as file:
+        file.write_text(page, encoding="utf-8")
 
 
 def _patterns() -> Iterator[tuple[str, str]]:

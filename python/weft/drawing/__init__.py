@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..compiler import places
+from ..folders import new_file
 from ..patterns import Pattern
 from ..programs import static
 from . import figure
@@ -70,9 +71,11 @@ def picture_path(path: str | os.PathLike[str]) -> pathlib.Path:
 def write(panels: Sequence[Panel], said: str, target: pathlib.Path) -> None:
     """Write panels under a title, as the suffix of ``target`` says."""
     if target.suffix.lower() == ".svg":
-        target.write_text(svg(panels, said), encoding="utf-8")
+        made = svg(panels, said).encode()
     else:
-        target.write_bytes(png(figure.pixels(list(panels), said) if figure.available() else composed(list(panels))))
+        made = png(figure.pixels(list(panels), said) if figure.available() else composed(list(panels)))
+    with new_file(target) as file:
+        file.write_bytes(made)
 
 
 def _title(x: Any, batch: int, head: int) -> str:

@@ -17,6 +17,7 @@ from weft.explaining.lines import Line, Place
 from weft.explaining.patterns import Picture, pictures
 from weft.explaining.way import Way
 from weft.explaining.why import Remark, remarks
+from weft.folders import new_file
 from weft.simulator.profile_table import duration
 from weft.targets import Gpu
 
@@ -53,10 +54,8 @@ def write(path: str | os.PathLike[str], way: Way, counted: Sequence[counting.Cou
     """Write the page; it is whole or not there. ``said`` is why there are no counters, where there are none. Raises
     Error where jinja2 is missing."""
     text = render(way, counted, gpu, said)
-    target = pathlib.Path(path)
-    beside = target.with_name(f"{target.name}.part")
-    beside.write_text(text, encoding="utf-8")
-    beside.replace(target)
+    with new_file(path) as file:
+        file.write_text(text, encoding="utf-8")
 
 
 def render(way: Way, counted: Sequence[counting.Counted], gpu: Gpu, said: str) -> str:

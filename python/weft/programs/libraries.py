@@ -11,16 +11,15 @@ import json
 import os
 import pathlib
 import time
-import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from ..compiler import cubins, places, promises
+from ..compiler import cubins, places, promises, targets
 from ..compiler.diagnostics import CompilationError, Position
 from ..runtime.library import load, write_library
 from ..runtime.program import describe_kernel
-from ..targets import default_target, newest_first
+from ..targets import newest_first
 from . import choices, static
 from .compiled import Compiled, compiled, linearised
 from .trace import Traced
@@ -157,7 +156,7 @@ def compile_program(
 ) -> Any:
     """Compile a program for one or more targets and write the library ``out``; gives it opened. See Program.compile,
     whose ``declare`` this takes."""
-    names = targets(target)
+    names = targets.asked(target)
     differentiate = static.truth("differentiate", differentiate)
     tangents = static.truth("tangents", tangents)
     if not isinstance(signature, (str, type(None))):
@@ -215,7 +214,7 @@ def compile_programs(
     Raises CompilationError at the program's line: for the first, in order, that cannot be compiled, and for two of one
     name.
     """
-    names = targets(target)
+    names = targets.asked(target)
     assembled_for = cubins.asked(cubin, names)
     traced = [_declared(program) for program in programs]
     known: dict[str, Traced] = {}
@@ -258,14 +257,3 @@ def _declared(program: Declared) -> Traced:
         if error.position is None:
             error.position = program.position
         raise
-
-
-def targets(target: str | Iterable[str] | None) -> list[str]:
-    """The names of targets, given as a text or as several; that of the default where none is given."""
-    target = default_target() if target is None else target
-    several = isinstance(target, (list, tuple, set, frozenset, dict, types.GeneratorType, map, filter))
-    names = list(target) if several else target.split(",") if isinstance(target, str) else []
-    if not names or not all(isinstance(name, str) for name in names):
-        given = places.described(target)
-        raise TypeError(f"expected the name of a target, such as '{default_target()}', or several, but got {given}")
-    return [name.strip() for name in names]

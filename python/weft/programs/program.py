@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from .. import locks
-from ..compiler import places
+from ..compiler import places, targets
 from ..compiler.cubins import Asked
 from ..compiler.diagnostics import Position
 from ..compiler.launchable import Decorated
@@ -30,7 +30,7 @@ from .compiled import stages
 from .explain import Explanation, explain
 from .facts import facts_of, readable, wants_gradients
 from .inputs import flatten, rebuild
-from .libraries import compile_program, targets
+from .libraries import compile_program
 from .running import Saved
 from .signature import arguments_of, elements_of
 from .trace import Traced, trace
@@ -182,7 +182,7 @@ class Program(Decorated):
         """What such a call becomes: launches, their kernels and the bytes that they move; print it."""
         backward = static.truth("backward", backward)
         if target is not None:
-            (target,) = targets(target)
+            (target,) = targets.asked(target)
         call = self.bind(args, keywords)
         traced = self.trace(call)
         form = running.form_of(traced, call.arrays, backward, target)

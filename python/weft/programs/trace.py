@@ -11,6 +11,7 @@ from typing import Any
 
 from ..compiler import places
 from ..compiler.diagnostics import CompilationError, Position
+from ..compiler.names import check as check_names
 from ..compiler.signature import short_name
 from ..runtime.elements import is_float
 from . import foreign
@@ -116,6 +117,7 @@ def trace(
     graph = Graph(name)
     graph.position = position or places.user_position()
     graph.selective = selective
+    check_names("program", name, names, graph.position)
     with graphs.tracing_into(graph), foreign.tracing():
         tensors = [
             Tensor(add_input(graph, n, f, sizes[i] if sizes else None, arrays[i] if arrays else None))

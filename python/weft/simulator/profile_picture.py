@@ -7,6 +7,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from weft.errors import Error
+from weft.folders import new_file
 from weft.simulator.profile_table import duration
 
 if TYPE_CHECKING:
@@ -60,7 +61,8 @@ def draw(profile: Profile, path: str | os.PathLike[str], gpu: str | Gpu | None, 
             x=0.01, ha="left", fontsize=11, fontweight="bold",
         )  # fmt: skip
         try:
-            figure.savefig(path, metadata={"Date": None} if str(path).endswith(".svg") else None)
+            with new_file(path) as file:
+                figure.savefig(file, metadata={"Date": None} if str(path).endswith(".svg") else None)
         except ValueError as error:
             raise Error(f"expected a file that ends in .svg, .png or .pdf, but got '{os.fspath(path)}'") from error
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import json
 import os
-import pathlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from weft.folders import new_file
 from weft.simulator.cost import LAUNCH_SECONDS, Estimate, Figures, Round, estimate
 from weft.targets import Gpu, target_named
 
@@ -47,7 +47,8 @@ class Timeline:
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write the JSON, to be opened in Perfetto."""
-        pathlib.Path(path).write_text(json.dumps(self.as_dict()), encoding="utf-8")
+        with new_file(path) as file:
+            file.write_text(json.dumps(self.as_dict()), encoding="utf-8")
 
 
 def trace(launches: Sequence[Figures], gpu: Gpu) -> Timeline:

@@ -24,6 +24,7 @@ from typing import Any
 
 from weft.compiler import launches
 from weft.compiler.launches import Passing
+from weft.folders import new_file
 from weft.kernels.counting import count
 
 DEFAULT_PROFILE_NAME = "proton"
@@ -161,7 +162,8 @@ def finalize(session: int | None = None, output_format: str = "") -> None:
         for node, before, after in ended.events:
             after.synchronize()
             node.add({"time (ns)": 1e6 * before.elapsed_time(after)})
-        ended.path.write_text(json.dumps([ended.root.tree(), {}]))
+        with new_file(ended.path) as file:
+            file.write_text(json.dumps([ended.root.tree(), {}]))
     _watch()
 
 

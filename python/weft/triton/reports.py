@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from weft.folders import new_file
+
 
 @dataclass
 class Benchmark:
@@ -55,7 +57,8 @@ class Mark:
             if save_path:
                 folder = Path(save_path)
                 folder.mkdir(parents=True, exist_ok=True)
-                (folder / f"{bench.plot_name}.csv").write_text("\n".join(lines) + "\n")
+                with new_file(folder / f"{bench.plot_name}.csv") as file:
+                    file.write_text("\n".join(lines) + "\n")
         return (tables if len(tables) > 1 else tables[0]) if return_df else None
 
     def _rows(self, bench: Benchmark, kwargs: dict[str, Any]) -> list[list[Any]]:

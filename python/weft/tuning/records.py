@@ -9,7 +9,6 @@ is derived from records and never stored alone. Merging is a union of lines: in 
 
 from __future__ import annotations
 
-import contextlib
 import datetime
 import fcntl
 import functools
@@ -23,6 +22,7 @@ from statistics import median
 from typing import Any
 
 from weft import native
+from weft.folders import named, new_file
 
 SCHEMA = 1
 #: what a measurement goes by
@@ -114,7 +114,7 @@ def append(path: str | os.PathLike[str], records: Sequence[Record]) -> None:
     file = pathlib.Path(path)
     file.parent.mkdir(parents=True, exist_ok=True)
     text = "".join(_line(record) + "\n" for record in records).encode()
-    with file.open("ab+") as stream:
+    with named(file), file.open("ab+") as stream:
         fcntl.flock(stream, fcntl.LOCK_EX)
         end = stream.seek(0, os.SEEK_END)
         if end:
@@ -153,15 +153,9 @@ def parse(data: bytes) -> Read:
 
 
 def write(path: str | os.PathLike[str], records: Iterable[Record]) -> None:
-    """Write a file anew: beside, and then renamed."""
-    file = pathlib.Path(path)
-    beside = file.with_name(f".{file.name}.{os.getpid()}")
-    try:
-        beside.write_text("".join(_line(record) + "\n" for record in records), encoding="utf-8")
-        beside.replace(file)
-    finally:
-        with contextlib.suppress(FileNotFoundError):
-            beside.unlink()
+    """Write a file anew, whole or not at all."""
+    with new_file(path) as file:
+        file.write_text("".join(_line(record) + "\n" for record in records), encoding="utf-8")
 
 
 # ---- Sets of records
