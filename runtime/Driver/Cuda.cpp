@@ -106,6 +106,12 @@ public:
     return {read(functionRegisters), read(functionLocalBytes), read(functionSharedBytes)};
   }
 
+  Result<std::vector<std::byte>> complete(std::vector<std::byte> parameters) override {
+    if (maps.lacksIn(parameters))
+      return maps.complete(parameters);
+    return parameters;
+  }
+
   Status launch(const LaunchShape &shape, std::span<const std::byte> parameters, StreamHandle stream) override {
     if (!maps.lacksIn(parameters))
       return launchComplete(shape, parameters, stream);

@@ -67,8 +67,11 @@ public:
   virtual ~Kernel() = default;
   /// Registers, local and shared memory of the kernel on its device.
   virtual KernelAttributes attributes() const = 0;
+  /// Parameters of a launch with the tensor maps behind them that the PTX says how to make. InvalidArgument where there
+  /// is no map of a tensor like that, as one with negative strides.
+  virtual Result<std::vector<std::byte>> complete(std::vector<std::byte> parameters) = 0;
   /// Queues one launch. `parameters` holds every parameter at its natural alignment in declaration order, as a C
-  /// struct would; tensor maps that the PTX says how to make are added here. CUDA reports faults of the kernel itself
+  /// struct would; tensor maps that they lack are added here. CUDA reports faults of the kernel itself
   /// at a later synchronisation; the simulator here, with code Finding and the text of the first findings.
   virtual Status launch(const LaunchShape &shape, std::span<const std::byte> parameters, StreamHandle stream) = 0;
 };

@@ -50,6 +50,12 @@ public:
 
   KernelAttributes attributes() const override { return {0, entry.localBytes, entry.staticSharedBytes}; }
 
+  Result<std::vector<std::byte>> complete(std::vector<std::byte> parameters) override {
+    if (maps.lacksIn(parameters))
+      return maps.complete(parameters);
+    return parameters;
+  }
+
   Status launch(const LaunchShape &shape, std::span<const std::byte> parameters, StreamHandle stream) override {
     if (maps.lacksIn(parameters))
       return maps.complete(parameters).and_then([&](const std::vector<std::byte> &all) {

@@ -37,10 +37,10 @@ std::string guardsObjection(const library::Kernel &kernel, const library::Varian
 } // namespace
 
 Result<size_t> chooseVariant(const library::Kernel &kernel, const driver::DeviceProperties &device,
-                             std::span<const Value> values) {
+                             std::span<const Value> values, size_t from) {
   std::string reasons;
   bool anyRuns = false;
-  for (size_t i = 0; i < kernel.variants.size(); ++i) {
+  for (size_t i = from; i < kernel.variants.size(); ++i) {
     const library::Variant &variant = kernel.variants[i];
     bool runs = runsOn(variant.target, device.major, device.minor);
     anyRuns |= runs;

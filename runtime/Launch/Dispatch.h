@@ -8,11 +8,11 @@
 
 namespace weft::launch {
 
-/// The first variant, in the manifest's order, whose target runs on the device and whose guards hold for `values`
+/// The first variant from number `from` on, in the manifest's order, whose target runs on the device and whose guards hold for `values`
 /// (already known to fit the signature). WrongTarget where no target runs there, InvalidArgument where only guards
 /// failed; the text gives the reason for each variant.
 Result<size_t> chooseVariant(const library::Kernel &kernel, const driver::DeviceProperties &device,
-                             std::span<const Value> values);
+                             std::span<const Value> values, size_t from = 0);
 
 /// The grid of a launch from the variant's expressions. InvalidArgument where there are none, where one does not
 /// evaluate, or where an extent is outside CUDA's limits (x up to 2^31 - 1, y and z up to 65535, none 0 or negative).

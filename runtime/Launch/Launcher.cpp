@@ -46,18 +46,36 @@ Result<LaunchChoice> Launcher::launch(std::string_view name, std::optional<drive
   Result<size_t> choice = chooseVariant(kernel, device->properties(), values);
   if (!choice)
     return std::unexpected(choice.error());
-  const library::Variant &variant = kernel.variants[*choice];
+  Result<LaunchChoice> launched = launchVariant(kernel, *choice, grid, values, *parameters, stream);
+  // A variant may have tensor maps of which there are none for these arguments, as for negative strides.
+  for (Result<size_t> next = choice; !launched && launched.error().code == StatusCode::InvalidArgument;) {
+    next = chooseVariant(kernel, device->properties(), values, *next + 1);
+    if (!next)
+      break;
+    if (Result<LaunchChoice> other = launchVariant(kernel, *next, grid, values, *parameters, stream); other)
+      return other;
+  }
+  return launched;
+}
+
+Result<LaunchChoice> Launcher::launchVariant(const library::Kernel &kernel, size_t number,
+                                             std::optional<driver::Extent3> grid, std::span<const Value> values,
+                                             const std::vector<std::byte> &parameters, driver::StreamHandle stream) {
+  const library::Variant &variant = kernel.variants[number];
   Result<driver::Extent3> extents = grid ? *grid : gridOf(kernel, variant, values);
   if (!extents)
     return std::unexpected(extents.error());
   Result<std::shared_ptr<driver::Kernel>> loaded = modules->load(variant);
   if (!loaded)
     return std::unexpected(loaded.error());
+  Result<std::vector<std::byte>> whole = (*loaded)->complete(parameters);
+  if (!whole)
+    return failure(whole.error().code, weft::format("'{}': {}", kernel.name, whole.error().message));
   driver::LaunchShape shape{*extents,
                             {variant.numWarps * 32, 1, 1},
                             {variant.cluster[0], variant.cluster[1], variant.cluster[2]},
                             variant.sharedBytes};
-  return (*loaded)->launch(shape, *parameters, stream).transform([&] { return LaunchChoice{*choice, *extents}; });
+  return (*loaded)->launch(shape, *whole, stream).transform([&] { return LaunchChoice{number, *extents}; });
 }
 
 } // namespace weft::launch

@@ -38,6 +38,10 @@ public:
   Result<std::shared_ptr<const Plan>> program(std::string_view name);
 
 private:
+  Result<LaunchChoice> launchVariant(const library::Kernel &kernel, size_t number, std::optional<driver::Extent3> grid,
+                                     std::span<const Value> values, const std::vector<std::byte> &parameters,
+                                     driver::StreamHandle stream);
+
   std::shared_ptr<const library::Library> library;
   std::shared_ptr<driver::Device> device;
   std::shared_ptr<Modules> modules;

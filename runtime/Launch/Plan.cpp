@@ -377,6 +377,38 @@ Result<Plan::Prepared> Plan::prepareFirst(const Step &step, const Bound &bound) 
   return prepared;
 }
 
+/// Why a launch has no tensor maps, in the words of the program.
+Status Plan::explain(const Step &step, const Bound &bound, const Error &error) const {
+  for (const Field &field : step.fields) {
+    const PlanArgument &argument = *field.argument;
+    if (argument.kind != Kind::Stride)
+      continue;
+    const Tensor &tensor = bound.tensors[argument.tensor];
+    if (tensor.shape[argument.axis] > 1 && tensor.strides[argument.axis] < 0)
+      return failure(
+          StatusCode::InvalidArgument,
+          weft::format("expected {} to be at least 0, but got {}: the kernel '{}' copies boxes of it; pass a "
+                       "contiguous copy",
+                       describe(argument), tensor.strides[argument.axis], step.kernel->name));
+  }
+  return failure(error.code, weft::format("the kernel '{}': {}", step.kernel->name, error.message));
+}
+
+Result<Plan::Prepared> Plan::complete(Prepared prepared, const Bound &bound) const {
+  if (prepared.empty)
+    return prepared;
+  Result<std::vector<std::byte>> whole = prepared.step->loaded->complete(std::move(prepared.parameters));
+  if (whole) {
+    prepared.parameters = std::move(*whole);
+    return prepared;
+  }
+  const Step *next = prepared.step->otherwise.get();
+  Result<Prepared> other = next ? prepareFirst(*next, bound) : std::unexpected(whole.error());
+  if (other && (other = complete(std::move(*other), bound)))
+    return other;
+  return std::unexpected(explain(*prepared.step, bound, whole.error()).error());
+}
+
 Status Plan::run(std::span<const Tensor> inputs, std::span<const Tensor> outputs, Workspace workspace,
                  driver::StreamHandle stream) const {
   Result<Bound> bound = bind(inputs, false);
@@ -395,6 +427,12 @@ Status Plan::run(std::span<const Tensor> inputs, std::span<const Tensor> outputs
   }
   if (Status status = load(*bound->way); !status)
     return within(*source, status.error());
+  for (Prepared &each : prepared) {
+    Result<Prepared> whole = complete(std::move(each), *bound);
+    if (!whole)
+      return within(*source, whole.error());
+    each = std::move(*whole);
+  }
   for (size_t i = 0; i < steps.size(); ++i) {
     const library::PlanLaunch &launch = *steps[i].launch;
     for (uint32_t tensor : prepared[i].empty ? launch.writes : launch.zeroed)

@@ -103,6 +103,9 @@ private:
   Result<Prepared> prepare(const Step &step, const Bound &bound) const;
   /// By the first of a launch's variants whose guards hold; the last one's refusal where none do.
   Result<Prepared> prepareFirst(const Step &step, const Bound &bound) const;
+  /// A prepared launch with its tensor maps, or by the next variant that can make its own. Its plan is loaded.
+  Result<Prepared> complete(Prepared prepared, const Bound &bound) const;
+  Status explain(const Step &step, const Bound &bound, const Error &error) const;
   Status fillParameters(const Step &step, const Bound &bound, std::vector<std::byte> &parameters) const;
   std::string describe(const library::PlanArgument &argument) const;
 

@@ -89,9 +89,9 @@ Status checkMemory(std::string_view role, const NamedTensor &declared, const Ten
           weft::format("expected strides that are multiples of 16 bytes, but that of axis {} is {} bytes: pass a "
                        "copy of it that is padded, or compile the program for memory that is not aligned",
                        axis, given.strides[axis] * width));
-  int64_t reach = 0;
-  if (given.rank > 1 && (__builtin_mul_overflow(given.shape[last - 1] - 1, given.strides[last - 1], &reach) ||
-                         reach >= maxRowReach || reach <= -maxRowReach))
+  // An element's place is its row's and its column together.
+  int64_t reach = given.rank > 1 ? (given.shape[last - 1] - 1) * given.strides[last - 1] : 0;
+  if (given.rank > 1 && (reach + given.shape[last] > maxRowReach || reach <= -maxRowReach))
     return refuse(
         role, declared,
         weft::format("expected the {} rows of axis {} to lie within 2^31 elements, but their stride is {}: pass "

@@ -182,3 +182,79 @@ def test_integers_are_what_they_are_or_refused(tmp_path, kind):
             with pytest.raises(runtime.Error, match="argument 1: expected") as caught:
                 library.launch("as_reals", 1, out, value, 1, device="simulator")
             assert caught.value.status == "invalid argument"
+
+
+def attention_of(q, k, v):
+    """Attention in float64."""
+    q, k, v = (np.asarray(x, np.float64) for x in (q, k, v))
+    scores = q @ k.swapaxes(-1, -2) / q.shape[-1] ** 0.5
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    return weights / weights.sum(-1, keepdims=True) @ v
+
+
+@weft.program
+def attention(q, k, v):
+    return weft.softmax(q, k) @ v
+
+
+@pytest.mark.parametrize("promised", ["", ":16"])
+@pytest.mark.parametrize("target", ["sm_80", "sm_90a"])
+def test_rows_from_the_last_to_the_first(tmp_path, target, promised, seed):
+    """Negative strides have no tensor maps: another form of the kernel runs, or the argument is named before anything
+    is queued."""
+    signature = ", ".join(f"{name}:fp16[B,2,N,16]{promised}" for name in "qkv")
+    program = attention.compile(target, signature, tmp_path / "lib", differentiate=False).program("attention")
+    rng = np.random.default_rng(seed)
+    for turned in range(3):
+        given = [rng.standard_normal((2, 2, 40, 16)).astype(np.float16) for _ in range(3)]
+        given[turned] = given[turned][:, :, ::-1]
+        out = np.full((2, 2, 40, 16), np.nan, np.float16)
+        try:
+            program.run(given, outputs=(out,), device=f"simulator:{target}")
+            assert np.abs(out - attention_of(*given)).max() < 4e-3
+        except runtime.Error as error:
+            assert (target, promised) == ("sm_90a", ":16") and error.status == "invalid argument"
+            name = "qkv"[turned]
+            assert f"expected the stride of axis 2 of argument '{name}' to be at least 0, but got -16" in str(error)
+            assert np.isnan(out).all()
+
+
+@pytest.mark.parametrize("target", ["sm_80", "sm_90a"])
+def test_rows_at_the_edge_of_32_bits(tmp_path, target, seed):
+    """A row that begins within 2^31 elements of the first, and ends outside, is refused; the one before runs."""
+    signature = ", ".join(f"{name}:fp16[B,2,N,16]:16" for name in "qkv")
+    program = attention.compile(target, signature, tmp_path / "lib", differentiate=False).program("attention")
+    rng = np.random.default_rng(seed)
+    for stride, runs in ((2**31 - 16, True), (2**31 - 8, False), (2**31, False), (8 - 2**31, target == "sm_80")):
+        room = np.zeros(2**31 + 64, np.float16)  # of which nothing is touched but two rows
+        for place in range(4):
+            given = [rng.standard_normal((1, 2, 2, 16)).astype(np.float16) for _ in range(3)]
+            given.append(np.full((1, 2, 2, 16), np.nan, np.float16))
+            first = room[max(-stride, 0) :]
+            far = np.lib.stride_tricks.as_strided(first, (1, 2, 2, 16), (0, 32, 2 * stride, 2))
+            far[...] = given[place]
+            given[place] = far
+            if runs or (stride < 0 and place in (0, 3)):
+                program.run(given[:3], outputs=given[3:], device=f"simulator:{target}")
+                assert np.abs(given[3] - attention_of(*given[:3])).max() < 4e-3, (stride, place)
+            else:
+                with pytest.raises(runtime.Error, match=r"to lie within 2\^31 elements|to be at least 0"):
+                    program.run(given[:3], outputs=given[3:], device=f"simulator:{target}")
+
+
+@weft.jit
+def doubled(x, y, rows, stride, BLOCK: wl.constexpr):
+    given = wl.make_tensor_descriptor(x, [rows, BLOCK], [stride, 1], [BLOCK, BLOCK])
+    made = wl.make_tensor_descriptor(y, [rows, BLOCK], [BLOCK, 1], [BLOCK, BLOCK])
+    made.store([0, 0], given.load([0, 0]) * 2)
+
+
+@pytest.mark.parametrize("target", ["sm_80", "sm_90a"])
+def test_descriptors_of_rows_from_the_last_to_the_first(tmp_path, target, seed):
+    signature = "x:*fp16, y:*fp16, rows:i32, stride:i64, BLOCK=32"
+    library = weft.compile(doubled, target, signature, tmp_path / "lib", grid=["1"])
+    x = np.random.default_rng(seed).standard_normal((32, 32)).astype(np.float16)
+    for given, stride in ((x, 32), (x[::-1], -32)):
+        y = np.full((32, 32), np.nan, np.float16)
+        library.launch("doubled", None, given, y, 32, stride, device=f"simulator:{target}")
+        assert np.array_equal(y, given * 2)

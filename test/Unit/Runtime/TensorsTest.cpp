@@ -9,6 +9,7 @@ using namespace weft;
 using namespace weft::launch;
 using library::Element;
 using testing::HasSubstr;
+using testing::Not;
 
 namespace {
 
@@ -93,6 +94,13 @@ TEST(Tensors, MemoryThatKernelsCannotRead) {
   bad = q;
   bad.strides[2] = (int64_t(1) << 31) / 99 + 1;
   EXPECT_THAT(refusal({bad, good}), HasSubstr("expected the 100 rows of axis 2 to lie within 2^31 elements"));
+  bad = q; // the last row begins within 2^31 elements, and ends outside
+  bad.shape[2] = 2;
+  bad.strides[2] = (int64_t(1) << 31) - 56;
+  EXPECT_THAT(refusal({bad, good}), HasSubstr("expected the 2 rows of axis 2 to lie within 2^31 elements"));
+  bad.strides[2] -= 8;
+  EXPECT_THAT(refusal({bad, good}), Not(HasSubstr("2^31 elements")));
+  bad = q;
   bad.strides[2] = INT64_MIN;
   EXPECT_THAT(refusal({bad, good}), HasSubstr("expected an axis to reach over at most 2^48 elements"));
   library::Program aligned = attention();
