@@ -319,7 +319,7 @@ static inline weft_tensor weft_tensor_contiguous(weft_address address, weft_elem
   int64_t stride = 1;
   int32_t axis;
   tensor.address = address;
-  tensor.element = element;
+  tensor.element = (int32_t)element;
   tensor.rank = rank;
   for (axis = WEFT_MAX_RANK; axis-- > 0;) {
     tensor.shape[axis] = axis < rank ? shape[axis] : 0;

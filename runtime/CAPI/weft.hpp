@@ -102,8 +102,8 @@ private:
 /// Device memory. Its device must outlive it.
 class Buffer {
 public:
-  Buffer(const Device &device, size_t bytes) : device(device.get()), count(bytes) {
-    detail::call(weft_buffer_alloc, this->device, bytes, &at);
+  Buffer(const Device &device, size_t bytes) : on(device.get()), count(bytes) {
+    detail::call(weft_buffer_alloc, on, bytes, &at);
   }
   /// Device memory with a copy of `host`.
   template <typename T>
@@ -111,26 +111,26 @@ public:
     write(host.data(), count);
   }
   Buffer(Buffer &&other) noexcept
-      : device(other.device), at(std::exchange(other.at, 0)), count(std::exchange(other.count, 0)) {}
+      : on(other.on), at(std::exchange(other.at, 0)), count(std::exchange(other.count, 0)) {}
   Buffer &operator=(Buffer &&other) noexcept {
-    std::swap(device, other.device);
+    std::swap(on, other.on);
     std::swap(at, other.at);
     std::swap(count, other.count);
     return *this;
   }
   ~Buffer() {
     if (at)
-      weft_buffer_free(device, at, nullptr);
+      weft_buffer_free(on, at, nullptr);
   }
   weft_address address() const { return at; }
   size_t bytes() const { return count; }
   /// Copies from the host; `source` may be re-used on return.
-  void write(const void *source, size_t bytes, weft_stream stream = nullptr) {
-    detail::call(weft_buffer_write, device, at, source, bytes, stream);
+  void write(const void *source, size_t length, weft_stream stream = nullptr) {
+    detail::call(weft_buffer_write, on, at, source, length, stream);
   }
   /// Copies to the host after what `stream` holds.
-  void read(void *destination, size_t bytes, weft_stream stream = nullptr) const {
-    detail::call(weft_buffer_read, device, destination, at, bytes, stream);
+  void read(void *destination, size_t length, weft_stream stream = nullptr) const {
+    detail::call(weft_buffer_read, on, destination, at, length, stream);
   }
   /// The whole buffer as a vector; a remainder shorter than a T is left out.
   template <typename T> std::vector<T> to(weft_stream stream = nullptr) const {
@@ -139,11 +139,11 @@ public:
     return host;
   }
   void fill(uint8_t value, weft_stream stream = nullptr) {
-    detail::call(weft_buffer_fill, device, at, value, count, stream);
+    detail::call(weft_buffer_fill, on, at, value, count, stream);
   }
 
 private:
-  weft_device *device;
+  weft_device *on;
   weft_address at = 0;
   size_t count = 0;
 };
@@ -153,23 +153,21 @@ inline Value::Value(const Buffer &buffer) : value(weft_value_address(buffer.addr
 /// A stream made here. Where the caller has one of its own (CUstream, cudaStream_t), that is passed as it is.
 class Stream {
 public:
-  explicit Stream(const Device &device) : device(device.get()) {
-    detail::call(weft_stream_create, this->device, &handle);
-  }
-  Stream(Stream &&other) noexcept : device(other.device), handle(std::exchange(other.handle, nullptr)) {}
+  explicit Stream(const Device &device) : on(device.get()) { detail::call(weft_stream_create, on, &handle); }
+  Stream(Stream &&other) noexcept : on(other.on), handle(std::exchange(other.handle, nullptr)) {}
   Stream &operator=(Stream &&other) noexcept {
-    std::swap(device, other.device);
+    std::swap(on, other.on);
     std::swap(handle, other.handle);
     return *this;
   }
   ~Stream() {
     if (handle)
-      weft_stream_destroy(device, handle, nullptr);
+      weft_stream_destroy(on, handle, nullptr);
   }
   operator weft_stream() const { return handle; }
 
 private:
-  weft_device *device;
+  weft_device *on;
   weft_stream handle = nullptr;
 };
 

@@ -135,3 +135,21 @@ def test_pkg_config(prefix, tmp_path):
     assert "right, bit for bit" in said
     version = run("pkg-config", "--modversion", "weft", env=environment).strip()
     assert version == native.load("_runtime").version
+
+
+STRICT = ("-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wconversion", "-Wundef", "-Werror", "-fsyntax-only")
+
+
+@pytest.mark.parametrize("compiler", ["gcc", "g++", "clang-22", "clang++-22"])
+def test_headers_alone(compiler, tmp_path):
+    """Each header by itself, twice, under all standards that it is for, whatever a project warns of."""
+    if shutil.which(compiler) is None:
+        pytest.skip(f"there is no {compiler}")
+    cpp = compiler.startswith(("g++", "clang++"))
+    folders = [ROOT / "runtime" / "CAPI", ROOT / "compiler" / "CAPI"]
+    names = ["weft.h", "weft-compiler.h", *(["weft.hpp"] if cpp else [])]
+    for standard in ("c++17", "c++20", "c++23") if cpp else ("c11", "c17", "c2x"):
+        for name in names:
+            source = tmp_path / ("alone.cpp" if cpp else "alone.c")
+            source.write_text(f"#include <{name}>\n#include <{name}>\nint main(void) {{ return 0; }}\n")
+            run(compiler, f"-std={standard}", *STRICT, *(f"-I{folder}" for folder in folders), source)
