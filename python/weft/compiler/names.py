@@ -10,6 +10,8 @@ from .diagnostics import CompilationError, Position
 
 #: letters of a name: files of libraries are named after it, its target and its form, and have at most 255
 LONGEST = 160
+#: how the names begin of what a program's forward saves for its backward
+SAVED = "saved_"
 
 
 def symbol(name: str) -> str:
@@ -21,6 +23,9 @@ def check(what: str, name: str, arguments: Iterable[str], position: Position | N
     """Refuse names that a library cannot have: of ``what``, a kernel or a program, and of its arguments. Raises
     CompilationError."""
     for role, each in ((f"a {what}", name), *(("an argument", argument) for argument in arguments)):
+        if role == "an argument" and re.fullmatch(rf"{SAVED}[a-z]+\d+", each):
+            message = f"expected another name for an argument than those of what a forward saves, but got '{each}'"
+            raise CompilationError(message, position, remedy="rename it")
         if not re.fullmatch(r"[A-Za-z_$.][A-Za-z0-9_$.]*", each) or len(each) > LONGEST:
             raise CompilationError(
                 f"expected the name of {role} to be at most {LONGEST} of ASCII's letters, digits and '_', "

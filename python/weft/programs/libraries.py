@@ -11,7 +11,7 @@ import json
 import os
 import pathlib
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -22,6 +22,7 @@ from ..runtime.program import describe_kernel
 from ..targets import newest_first
 from . import choices, static
 from .compiled import Compiled, compiled, linearised
+from .inputs import Node, Slot
 from .trace import Traced
 
 
@@ -168,12 +169,37 @@ def compile_program(
         raise TypeError(f"expected 'out', the directory of the library, for {asking}")
     assembled_for = cubins.asked(cubin, names)
     traced = declare(signature, constants)
+    _check_results(traced)
     if out is None:
         return compiled(traced, names[0], differentiate).library
     kernels, programs, files = parts([form for name in names for form in _forms(traced, name, differentiate, tangents)])
     described, codes = cubins.assembled(kernels, files, assembled_for)
     write_library(out, kernels, {**files, **codes}, programs, described)
     return load(out)
+
+
+def _check_results(traced: Traced) -> None:
+    """Refuse results that a library's program would not give: it gives its outputs, each once, in order."""
+
+    def walk(part: Any) -> Iterator[Any]:
+        yield from [part] if not isinstance(part, Node) else (each for _, inner in part.parts for each in walk(inner))
+
+    for number, result in enumerate(walk(traced.result)):
+        if isinstance(result, Slot) and result.number == number:
+            continue
+        given = (
+            "None"
+            if not isinstance(result, Slot)
+            else f"the argument '{traced.inputs[-1 - result.number].name}'"
+            if result.number < 0
+            else f"result {result.number} again"
+        )
+        raise CompilationError(
+            f"expected each result of '{traced.name}' to be a tensor of its own, as a library gives them, but result "
+            f"{number} is {given}",
+            traced.position,
+            remedy="leave it out",
+        )
 
 
 class Declared(Protocol):
@@ -219,6 +245,7 @@ def compile_programs(
     traced = [_declared(program) for program in programs]
     known: dict[str, Traced] = {}
     for each in traced:
+        _check_results(each)
         other = known.setdefault(each.name, each)
         if other is not each:
             message = f"expected programs of different names in one library, but got two of '{each.name}'"

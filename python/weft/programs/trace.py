@@ -11,6 +11,7 @@ from typing import Any
 
 from ..compiler import places
 from ..compiler.diagnostics import CompilationError, Position
+from ..compiler.names import SAVED
 from ..compiler.names import check as check_names
 from ..compiler.signature import short_name
 from ..runtime.elements import is_float
@@ -180,6 +181,18 @@ _REMEDIES = {
 }
 
 
+def _output_name(wanted: str, graph: Graph) -> str:
+    """The name of an output: of the letters that libraries have, another one than those before, and than what a forward
+    saves for its backward. The backward's argument d_NAME is no input's name either, and no output's that it takes."""
+    name = re.sub(r"[^A-Za-z0-9_]", "_", wanted)
+    if not re.match(r"[A-Za-z_]", name) or name.startswith(SAVED):
+        name = f"out_{name}"
+    inputs, taken = {each.name for each in graph.inputs}, {each for each, _ in graph.outputs}
+    while name in taken or f"d_{name}" in inputs | taken or name.removeprefix("d_") in taken:
+        name += "_"
+    return name
+
+
 def _outputs(graph: Graph, given: Any) -> Any:
     """The structure of a function's result; its tensors become the program's outputs."""
 
@@ -191,7 +204,7 @@ def _outputs(graph: Graph, given: Any) -> Any:
             made = next((i for i, (_, each) in enumerate(graph.outputs) if each is value.value), None)
             if made is None:
                 _written(value, graph)
-                graph.outputs.append((name, value.value))
+                graph.outputs.append((_output_name(name, graph), value.value))
             return Slot(len(graph.outputs) - 1 if made is None else made)
         if isinstance(value, (tuple, list)):
             return Node(type(value), tuple((str(i), walk(v, f"{name}{i}")) for i, v in enumerate(value)))
