@@ -576,3 +576,22 @@ def test_files_are_whole_or_not_there(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"nowhere/x\.svg"), folders.new_file(lost) as file:
         file.write_text("")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["link", "real"]
+
+
+def test_a_source_outside_of_its_library_is_not_read(weft_says, folder, tmp_path):
+    """A library names its programs' IR, which the runtime ignores: it is one of the library's parts."""
+    library = shutil.copytree(folder / "libscores", tmp_path / "lib")
+    manifest = json.loads((library / "manifest.json").read_text())
+    (tmp_path / "elsewhere.mlir").write_text("no IR")
+    for source in ({"ir": "../elsewhere.mlir", "differentiate": True}, {"ir": 3}, 7, ["scores.attn.mlir"]):
+        manifest["programs"][0]["source"] = source
+        files = {part["file"]: (library / part["file"]).read_bytes() for part in manifest["parts"]}
+        shutil.rmtree(library)
+        weft.runtime.write_library(library, manifest["kernels"], files, manifest["programs"])
+        code, _, said = weft_says("tune", "--library", library, "--sizes", "B=1,H=1,N=32")
+        assert code == 1 and "expected the 'source' of 'scores' to name a part of" in said, said
+
+
+def test_options_of_a_gpu(weft_says):
+    code, _, said = weft_says("doctor", "--only", "matmul")
+    assert code == 1 and "expected --gpu, which --only is of" in said

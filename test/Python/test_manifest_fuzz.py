@@ -141,6 +141,11 @@ def test_structure(library, tmp_path, seed):
                     del holder[place[-1]]
                 elif kind < 0.35 and isinstance(holder, list):
                     holder.append(copy.deepcopy(rng.choice(holder)))
+                elif kind < 0.6 and isinstance(place[-1], str):  # what the same key is elsewhere, as another entry
+                    value = whole
+                    for key in rng.choice([each for each in everywhere if each[-1] == place[-1]]):
+                        value = value[key]
+                    holder[place[-1]] = copy.deepcopy(value)
                 else:
                     holder[place[-1]] = copy.deepcopy(rng.choice(ODD))
             except (KeyError, IndexError, TypeError):

@@ -64,8 +64,24 @@ def _add_gpu(part: Any) -> None:
         part.add_argument(f"--{name}", type=int, default=getattr(sizes, name), help=f"{what} (%(default)s)")
 
 
+#: options that say something of --gpu alone
+_OF_GPU = ("out", "sections", "only", "lengths", "heads", "tokens", "width", "rounds")
+
+
 def run(arguments: argparse.Namespace) -> int:
     """Run the sub-command."""
+    given = vars(arguments).get("_given", set()) & {
+        "out",
+        "sections",
+        "only",
+        "lengths",
+        "heads",
+        "tokens",
+        "width",
+        "rounds",
+    }
+    if given and not arguments.gpu:
+        raise ValueError(f"expected --gpu, which --{min(given)} is of")
     checks = list(_checks())
     if arguments.gpu:
         return _report(arguments, checks)

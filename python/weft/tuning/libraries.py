@@ -45,9 +45,13 @@ def sources(library: Any) -> list[Source]:
         kept = program.get("source")
         if not kept:
             continue
+        if not isinstance(kept, dict) or kept.get("ir") not in [part["file"] for part in library.manifest["parts"]]:
+            raise ValueError(
+                f"expected the 'source' of '{program['name']}' to name a part of '{library.path}', but got {kept!r}"
+            )
         text = pathlib.Path(library.path, kept["ir"]).read_text(encoding="utf-8")
         targets = tuple(dict.fromkeys(variant["target"] for variant in program["variants"]))
-        found.append(Source(_traced(library, program, text), kept["differentiate"], targets))
+        found.append(Source(_traced(library, program, text), bool(kept.get("differentiate")), targets))
     return found
 
 
