@@ -120,7 +120,7 @@ void launchFromLibrary(const weft::Library &library, Device &device, const std::
   weft_stream on = streamOf(stream, arguments);
   {
     py::gil_scoped_release others;
-    call(weft_library_launch, library.get(), device.device.get(), name.c_str(),
+    call(weft_library_launch, library.get(), device.device.get(), weft::detail::text(name),
          static_cast<const weft_extent *>(grid.is_none() ? nullptr : &blocks), arguments.values().data(),
          arguments.values().size(), on);
   }
@@ -135,8 +135,9 @@ weft::Library makeLibrary(const std::string &name, const std::string &json,
 void writeLibrary(const std::string &path, const std::string &json, const std::map<std::string, std::string> &files) {
   std::vector<weft_file> parts;
   for (const auto &[name, bytes] : files)
-    parts.push_back({name.c_str(), bytes.data(), bytes.size()});
-  call(weft_library_write, path.c_str(), json.c_str(), static_cast<const weft_file *>(parts.data()), parts.size());
+    parts.push_back({weft::detail::text(name), bytes.data(), bytes.size()});
+  call(weft_library_write, weft::detail::text(path), weft::detail::text(json),
+       static_cast<const weft_file *>(parts.data()), parts.size());
 }
 
 std::string defaultDevice() {

@@ -29,6 +29,15 @@ private:
 
 namespace detail {
 
+/// A text as C takes it, which ends at a null character: one that holds another is refused, not cut.
+inline const char *text(const std::string &whole) {
+  std::size_t at = whole.find('\0');
+  if (at != std::string::npos)
+    throw Exception(WEFT_INVALID_ARGUMENT, "expected a text without null characters, but got one at byte " +
+                                               std::to_string(at) + " of " + std::to_string(whole.size()));
+  return whole.c_str();
+}
+
 /// Calls a function of weft.h with its last parameter supplied, and throws what it reports.
 template <typename Function, typename... Arguments> void call(Function function, Arguments... arguments) {
   weft_error *error = nullptr;
@@ -78,7 +87,7 @@ public:
   /// "cuda:0", "simulator", "simulator:sm_80"; "" for the default (weft_default_device).
   explicit Device(const std::string &name = "") {
     weft_device *opened = nullptr;
-    detail::call(weft_device_open, name.c_str(), &opened);
+    detail::call(weft_device_open, detail::text(name), &opened);
     handle.reset(opened);
   }
   std::string name() const { return weft_device_name(get()); }
@@ -177,7 +186,7 @@ public:
   /// Throws WEFT_NOT_FOUND where there is none, WEFT_CORRUPT where it is refused.
   explicit Library(const std::string &path) {
     weft_library *opened = nullptr;
-    detail::call(weft_library_open, path.c_str(), &opened);
+    detail::call(weft_library_open, detail::text(path), &opened);
     handle.reset(opened);
   }
   /// A library that was never on disk (weft_library_make); the files as pairs of name and contents.
@@ -185,10 +194,10 @@ public:
           const std::vector<std::pair<std::string, std::string>> &files) {
     std::vector<weft_file> parts;
     for (const auto &[file, bytes] : files)
-      parts.push_back({file.c_str(), bytes.data(), bytes.size()});
+      parts.push_back({detail::text(file), bytes.data(), bytes.size()});
     weft_library *made = nullptr;
-    detail::call(weft_library_make, name.c_str(), kernelsJson.c_str(), static_cast<const weft_file *>(parts.data()),
-                 parts.size(), &made);
+    detail::call(weft_library_make, detail::text(name), detail::text(kernelsJson),
+                 static_cast<const weft_file *>(parts.data()), parts.size(), &made);
     handle.reset(made);
   }
   /// The text of manifest.json.
@@ -207,7 +216,7 @@ public:
   }
   size_t find(const std::string &kernel) const {
     size_t index = 0;
-    detail::call(weft_library_find_kernel, get(), kernel.c_str(), &index);
+    detail::call(weft_library_find_kernel, get(), detail::text(kernel), &index);
     return index;
   }
   /// The arguments of a kernel: name and type.
@@ -230,7 +239,7 @@ public:
   void launch(const Device &device, const std::string &kernel, std::optional<Extent> grid,
               std::initializer_list<Value> values, weft_stream stream = nullptr) const {
     weft_extent extent = grid.value_or(Extent{});
-    detail::call(weft_library_launch, get(), device.get(), kernel.c_str(), grid ? &extent : nullptr,
+    detail::call(weft_library_launch, get(), device.get(), detail::text(kernel), grid ? &extent : nullptr,
                  reinterpret_cast<const weft_value *>(values.begin()), values.size(), stream);
   }
   weft_library *get() const { return handle.get(); }
@@ -253,7 +262,7 @@ public:
   /// Throws WEFT_NOT_FOUND, naming the programs that there are, and WEFT_WRONG_TARGET.
   Program(const Library &library, const Device &device, const std::string &name) {
     weft_program *opened = nullptr;
-    detail::call(weft_program_open, library.get(), device.get(), name.c_str(), &opened);
+    detail::call(weft_program_open, library.get(), device.get(), detail::text(name), &opened);
     handle.reset(opened);
   }
   /// Loads the kernels of all plans, so that no run loads any.
@@ -311,13 +320,13 @@ public:
   Kernel(const Device &device, const std::string &ptx, const std::string &entry, uint32_t sharedBytes,
          const std::vector<std::string> &types) {
     weft_module *loaded = nullptr;
-    detail::call(weft_module_load, device.get(), ptx.c_str(), &loaded);
+    detail::call(weft_module_load, device.get(), detail::text(ptx), &loaded);
     std::unique_ptr<weft_module, void (*)(weft_module *)> module(loaded, weft_module_close);
     std::vector<const char *> names;
     for (const std::string &type : types)
-      names.push_back(type.c_str());
+      names.push_back(detail::text(type));
     weft_kernel *found = nullptr;
-    detail::call(weft_module_kernel, loaded, entry.c_str(), sharedBytes, names.data(), names.size(), &found);
+    detail::call(weft_module_kernel, loaded, detail::text(entry), sharedBytes, names.data(), names.size(), &found);
     handle.reset(found);
   }
   weft_kernel_attributes attributes() const {

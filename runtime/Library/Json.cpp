@@ -30,7 +30,18 @@ std::string typeName(const json &value) {
 
 } // namespace
 
+/// What the parser would pass over: it skips a byte order mark, and ends where a null character is.
+static Status checkPlain(std::string_view text) {
+  if (text.starts_with("\xef\xbb\xbf"))
+    return failure(StatusCode::Corrupt, "no JSON: it begins with a byte order mark");
+  size_t at = text.find('\0');
+  return at == text.npos ? Status()
+                         : failure(StatusCode::Corrupt, weft::format("no JSON: byte {} is a null character", at));
+}
+
 Result<json> parseJson(std::string_view text) {
+  if (Status status = checkPlain(text); !status)
+    return std::unexpected(status.error());
   std::vector<std::set<std::string>> keys;
   auto check = [&](int depth, json::parse_event_t event, json &parsed) {
     if (depth > deepestNesting)
@@ -48,8 +59,9 @@ Result<json> parseJson(std::string_view text) {
   } catch (const Refused &refused) {
     return failure(StatusCode::Corrupt, refused.why);
   } catch (const json::parse_error &error) {
-    return failure(StatusCode::Corrupt, error.byte >= text.size() ? "cut short: the JSON text ends too early"
-                                                                  : "no JSON: " + parserWords(error.what()));
+    bool ends = error.byte >= text.size() && !std::string_view(error.what()).contains("; expected end of input");
+    return failure(StatusCode::Corrupt,
+                   ends ? "cut short: the JSON text ends too early" : "no JSON: " + parserWords(error.what()));
   } catch (const json::exception &error) {
     return failure(StatusCode::Corrupt, "no JSON: " + parserWords(error.what()));
   }

@@ -108,6 +108,32 @@ TEST(CAPI, KernelOfOtherTypesThanItsPTX) {
               HasSubstr("expected parameter 0 of the entry 'add' to be 8 "));
 }
 
+/// A text with a null character is refused, and not taken for what stands before it.
+TEST(CAPI, TextsWithNullCharacters) {
+  using namespace std::string_literals;
+  const std::vector<std::pair<std::string, std::string>> files{
+      {"add.sm_80.ptx", weft::samples::vectorAddPTX("sm_80")},
+      {"add.sm_90a.ptx", weft::samples::vectorAddPTX("sm_90a")}};
+  weft::Device device("simulator:sm_80");
+  weft::Library library("chain", weft::samples::chainProgram(), files);
+  auto refused = [](auto &&call) {
+    try {
+      call();
+      return false;
+    } catch (const weft::Exception &error) {
+      return error.status() == WEFT_INVALID_ARGUMENT && std::string(error.what()).find("null") != std::string::npos;
+    }
+  };
+  EXPECT_TRUE(refused([] { weft::Device("simulator\0:sm_90a"s); }));
+  EXPECT_TRUE(refused([] { weft::Library("/tmp\0/x"s); }));
+  EXPECT_TRUE(refused([&] { weft::Library("m", weft::samples::chainProgram() + "\0 x"s, files); }));
+  EXPECT_TRUE(refused([&] { library.find("add\0x"s); }));
+  EXPECT_TRUE(refused([&] { library.launch(device, "add\0x"s, weft::Extent{}, {}); }));
+  EXPECT_TRUE(refused([&] { weft::Program(library, device, "chain\0x"s); }));
+  EXPECT_TRUE(refused([&] { weft::Kernel(device, files[0].second + "\0x"s, "add", 0, {}); }));
+  EXPECT_TRUE(refused([&] { weft::Kernel(device, files[0].second, "add\0x"s, 0, {}); }));
+}
+
 /// Arrays of elements that are not there are refused, wherever one is taken.
 TEST(CAPI, NullArrays) {
   weft::Device device("simulator:sm_80");

@@ -84,6 +84,18 @@ TEST_F(LibraryOnDisk, ManifestOfAnotherEntry) {
   EXPECT_THAT(refusal().message, HasSubstr("expected parameter 3 of the entry 'add' to be 4 bytes at 24"));
 }
 
+TEST_F(LibraryOnDisk, WhatAParserPassesOver) {
+  std::string text = *composeManifest(samples::vectorAddKernels(), files);
+  auto refusalOf = [&](const std::string &changed) {
+    std::ofstream(path / "manifest.json", std::ios::binary | std::ios::trunc) << changed;
+    return refusal().message;
+  };
+  EXPECT_EQ(refusalOf(text), "opened");
+  EXPECT_THAT(refusalOf("\xef\xbb\xbf" + text), HasSubstr("manifest.json: no JSON: it begins with a byte order mark"));
+  EXPECT_THAT(refusalOf(text + std::string("\0 more", 6)), HasSubstr("is a null character"));
+  EXPECT_THAT(refusalOf(text + "x"), HasSubstr("manifest.json: no JSON: parse error"));
+}
+
 TEST_F(LibraryOnDisk, NoDirectory) {
   Result<Library> library = openLibrary(path / "nowhere");
   ASSERT_FALSE(library);
