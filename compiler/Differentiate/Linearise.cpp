@@ -35,8 +35,11 @@ public:
 
 private:
   bool hasTangent(unsigned argument, ArrayRef<unsigned> arguments);
-  /// The attributes of a tangent: the name of what it is the tangent of, and its alignment.
-  DictionaryAttr ofTangent(DictionaryAttr its, const Twine &otherwise);
+  /// The attributes of the tangent of an argument or a result: t_NAME, another name than those of the program's own
+  /// arguments or results, and its alignment.
+  DictionaryAttr ofTangent(bool result, unsigned index);
+  /// Whether one of the program's results, or of its arguments, has a name.
+  bool isNamed(bool result, StringRef name);
   func::FuncOp makeFunction();
   LogicalResult addTangents(Tangents &tangents);
   void finish(func::FuncOp linearised, Tangents &tangents);
@@ -58,10 +61,22 @@ bool ProgramLinearisation::hasTangent(unsigned argument, ArrayRef<unsigned> argu
   return !program.getArgAttr(argument, constantAttrName);
 }
 
-DictionaryAttr ProgramLinearisation::ofTangent(DictionaryAttr its, const Twine &otherwise) {
+bool ProgramLinearisation::isNamed(bool result, StringRef name) {
+  return llvm::any_of(llvm::seq(result ? program.getNumResults() : program.getNumArguments()), [&](unsigned i) {
+    DictionaryAttr its = result ? program.getResultAttrDict(i) : program.getArgAttrDict(i);
+    auto own = its ? its.getAs<StringAttr>(attn::nameAttrName) : StringAttr();
+    return own && own == name;
+  });
+}
+
+DictionaryAttr ProgramLinearisation::ofTangent(bool result, unsigned index) {
   NamedAttrList attributes;
+  DictionaryAttr its = result ? program.getResultAttrDict(index) : program.getArgAttrDict(index);
   auto name = its ? its.getAs<StringAttr>(attn::nameAttrName) : StringAttr();
-  attributes.set(attn::nameAttrName, builder.getStringAttr("t_" + (name ? name.str() : otherwise.str())));
+  std::string own = "t_" + (name ? name.str() : (result ? "result" : "argument") + std::to_string(index));
+  while (isNamed(result, own))
+    own += "_";
+  attributes.set(attn::nameAttrName, builder.getStringAttr(own));
   if (its && its.contains(attn::alignedAttrName))
     attributes.set(attn::alignedAttrName, builder.getUnitAttr());
   return attributes.getDictionary(builder.getContext());
@@ -74,7 +89,7 @@ func::FuncOp ProgramLinearisation::makeFunction() {
     attributes.push_back(program.getArgAttrDict(i));
   for (unsigned i : active) {
     types.push_back(program.getArgumentTypes()[i]);
-    attributes.push_back(ofTangent(program.getArgAttrDict(i), "argument" + Twine(i)));
+    attributes.push_back(ofTangent(false, i));
   }
   auto function = func::FuncOp::create(builder, program.getLoc(), (program.getName() + suffix).str(),
                                        builder.getFunctionType(types, {}));
@@ -124,7 +139,7 @@ void ProgramLinearisation::finish(func::FuncOp linearised, Tangents &tangents) {
     give(tangents.primal(value), program.getResultAttrDict(i));
   for (auto [i, value] : llvm::enumerate(end->getOperands()))
     if (isFloatTensor(value))
-      give(tangents.getOrZero(value), ofTangent(program.getResultAttrDict(i), "result" + Twine(i)));
+      give(tangents.getOrZero(value), ofTangent(true, i));
   func::ReturnOp::create(tangents.b, returned);
   linearised.setFunctionType(builder.getFunctionType(linearised.getArgumentTypes(), ValueRange(returned).getTypes()));
   linearised.setAllResultAttrs(attributes);

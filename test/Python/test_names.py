@@ -64,6 +64,36 @@ def test_results_of_any_name(tmp_path, text, name, seed):
             torch.testing.assert_close(gradient.double(), exact, rtol=0, atol=factor * 1e-5)
 
 
+@pytest.mark.parametrize("name", ["t_q", "t_out", "t_q_", "d_out"])
+@pytest.mark.parametrize("text", ["y", "{'t_q': y}", "{'out': y, 't_out': y * 2}"])
+def test_tangents_of_any_name(tmp_path, text, name, seed):
+    """Called and from a library: tangents, of all arguments and of the last alone, as those of float64."""
+    torch.manual_seed(seed)
+    f = program(text, name)
+    library = f.compile("sm_80", SIGNATURE.format(name), tmp_path / "lib", tangents=True)
+    given = [torch.randn(1, 2, 9, 16) for _ in range(3)]
+    changes = [torch.randn(1, 2, 9, 16) for _ in range(3)]
+
+    def exact(*tensors):
+        q, k, v = tensors
+        return (q @ k.transpose(-1, -2) / 4).softmax(-1) @ v
+
+    for moving in ((0, 1, 2), (2,)):
+        own = [c if i in moving else torch.zeros_like(c) for i, c in enumerate(changes)]
+        wanted = torch.func.jvp(exact, tuple(x.double() for x in given), tuple(c.double() for c in own))[1]
+        for function in (f, library.differentiable("f")):
+
+            def call(*tensors, function=function, places=moving):
+                filled = [*given]
+                for place, tensor in zip(places, tensors, strict=True):
+                    filled[place] = tensor
+                return tuple(leaves(function(*filled)))
+
+            found = torch.func.jvp(call, tuple(given[i] for i in moving), tuple(changes[i] for i in moving))[1]
+            for number, tangent in enumerate(found, 1):
+                torch.testing.assert_close(tangent.double(), number * wanted, rtol=0, atol=number * 1e-5)
+
+
 def test_a_name_of_what_is_saved():
     x = np.ones((1, 1, 16, 16), np.float16)
     with pytest.raises(weft.CompilationError, match="those of what a forward saves, but got 'saved_lse1'"):

@@ -85,8 +85,12 @@ def _places(inputs: Sequence[Mapping[str, Any]], count: int) -> dict[int, int]:
     """Where a linearised function takes the tangents of the first ``count`` of its inputs, by their numbers: behind
     those, in order, of all that have one."""
     found, place = {}, count
+    names = {each["name"] for each in inputs[:count]}
     for number in range(count):
-        if place < len(inputs) and inputs[place]["name"] == f"t_{inputs[number]['name']}":
+        name = f"t_{inputs[number]['name']}"
+        while name in names:  # as the compiler calls it then
+            name += "_"
+        if place < len(inputs) and inputs[place]["name"] == name:
             found[number], place = place, place + 1
     return found
 
