@@ -141,9 +141,10 @@ def by_weft(wanted: Request) -> Made:
     arguments = {
         name: Argument(type_named(kind), 16 if name in wanted.aligned else 1) for name, kind in wanted.types.items()
     }
+    kernel = _kernel(wanted)
     started = time.process_time()
     made = build(
-        _kernel(wanted),
+        kernel,
         Signature(arguments, _constants(wanted), apart=True),
         Options(wanted.warps, wanted.stages),
         wanted.target,
