@@ -76,3 +76,65 @@ def test_a_row_that_the_step_before_wrote(random):
         row = memory.max(1)
         assert np.allclose(rows[step + 1], row, rtol=1e-4, atol=1e-5)
     assert np.allclose(state, memory, rtol=1e-4, atol=1e-5)
+
+
+BLOCK, COLUMNS = 32, 32
+
+
+@weft.jit
+def grouped(a, w, groups, scales, out, steps, BLOCK: wl.constexpr, COLUMNS: wl.constexpr):
+    rows, inner, columns = wl.arange(0, 16), wl.arange(0, BLOCK), wl.arange(0, COLUMNS)
+    total = wl.zeros((16, COLUMNS), wl.float32)
+    for step in range(steps):
+        at = step * BLOCK + inner
+        group = wl.load(groups + at)
+        scale = wl.load(scales + group[:, None] * COLUMNS + columns[None, :])
+        weight = wl.load(w + at[:, None] * COLUMNS + columns[None, :]) * scale
+        total = wl.dot(wl.load(a + rows[:, None] * (steps * BLOCK) + at[None, :]), weight, total)
+    wl.store(out + rows[:, None] * COLUMNS + columns[None, :], total)
+
+
+@weft.jit
+def paged(a, table, pages, out, steps, BLOCK: wl.constexpr, COLUMNS: wl.constexpr):
+    rows, inner, columns = wl.arange(0, 16), wl.arange(0, BLOCK), wl.arange(0, COLUMNS)
+    total = wl.zeros((16, COLUMNS), wl.float32)
+    for step in range(steps):
+        row = wl.load(table + step * BLOCK + inner)
+        scale = wl.load(pages + wl.load(table + step * BLOCK) * COLUMNS + columns).to(wl.float32)
+        b = wl.load(pages + row[:, None] * COLUMNS + columns[None, :])
+        a_tile = wl.load(a + rows[:, None] * (steps * BLOCK) + (step * BLOCK + inner)[None, :])
+        total = wl.dot(a_tile, b, total * 0.5) + scale[None, :]
+    wl.store(out + rows[:, None] * COLUMNS + columns[None, :], total)
+
+
+def _indices(random, steps, count):
+    """Of all steps, and past the end what points nowhere."""
+    return np.append(random.integers(0, count, steps * BLOCK), np.full(3 * BLOCK, 2**30)).astype(np.int32)
+
+
+@pytest.mark.parametrize("steps", [0, 1, 2, 3, 8])
+def test_what_indices_address(random, steps):
+    """Indices go two iterations ahead, and what they address one: neither is read past the end."""
+    a, w = random.standard_normal((16, steps * BLOCK)), random.standard_normal((steps * BLOCK, COLUMNS)) / 8
+    scales, groups = random.standard_normal((5, COLUMNS)).astype(np.float16), _indices(random, steps, 5)
+    a, w, out = a.astype(np.float16), w.astype(np.float16), np.full((16, COLUMNS), np.nan, np.float32)
+    arguments = (a, w, groups, scales, out, np.int32(steps))
+    made = compiled(grouped, *arguments, BLOCK=BLOCK, COLUMNS=COLUMNS)[0]
+    assert made.ir["pipelined"].count("warp.unread_elsewhere") >= 2 + 3, "indices and scales are loaded ahead"
+    assert not simulate(grouped, (1,), *arguments, BLOCK=BLOCK, COLUMNS=COLUMNS).findings
+    weights = (w * scales[groups[: steps * BLOCK]]).astype(np.float64)
+    assert np.allclose(out, a.astype(np.float64) @ weights, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("steps", [0, 1, 2, 3, 8])
+def test_copies_that_indices_address(random, steps):
+    a = random.standard_normal((16, steps * BLOCK)).astype(np.float16)
+    pages, table = random.standard_normal((7, COLUMNS)).astype(np.float16), _indices(random, steps, 7)
+    out = np.full((16, COLUMNS), np.nan, np.float32)
+    report = simulate(paged, (1,), a, table, pages, out, np.int32(steps), BLOCK=BLOCK, COLUMNS=COLUMNS)
+    assert not report.findings
+    total, wide = np.zeros((16, COLUMNS)), pages.astype(np.float64)
+    for step in range(steps):
+        part = slice(step * BLOCK, (step + 1) * BLOCK)
+        total = total * 0.5 + a[:, part].astype(np.float64) @ wide[table[part]] + wide[table[step * BLOCK]]
+    assert np.allclose(out, total, rtol=1e-3, atol=1e-3)

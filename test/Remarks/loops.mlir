@@ -17,7 +17,7 @@
 
 // LOADS: remark: [Missed] pipelining | Category:loops | Function=written | Reason="the load is not made an iteration ahead: the loop may write what is loaded"
 // LOADS: remark: [Missed] pipelining | Category:loops | Function=volatile | Reason="the load is not made an iteration ahead: it is volatile"
-// LOADS: remark: [Missed] pipelining | Category:loops | Function=table | Reason="the load is not made an iteration ahead: its address needs what the loop loads or computes before"
+// LOADS: remark: [Missed] pipelining | Category:loops | Function=table_of_tables | Reason="the load is not made an iteration ahead: its address needs what the loop loads or computes before"
 // LOADS: remark: [Missed] pipelining | Category:loops | Function=full | Reason="the load is not made an iteration ahead: the loop's registers have no room for its value"
 
 // STAGED: remark: [Missed] pipelining | Category:loops | Function=no_room | Reason="the load is not copied iterations ahead: shared memory has no room for 12 stages of it"

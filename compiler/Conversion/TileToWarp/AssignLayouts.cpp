@@ -8,6 +8,7 @@
 #include "dialects/Tile/IR/TileOps.h"
 #include "dialects/Warp/IR/WarpOps.h"
 #include "dialects/Warp/Layout/MmaLayouts.h"
+#include "dialects/Warp/Transforms/LoopSlice.h"
 #include "dialects/Warp/Transforms/Scratch.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Matchers.h"
@@ -432,14 +433,14 @@ void Planner::needOperands(Operation *op) {
 }
 
 /// A vector beside the products of a loop: it is copied ahead with their operands (warp-stage-operands), so that what
-/// matters is how it is copied, not how it is read.
+/// matters is how it is copied, not how it is read. Indices are not.
 bool isCopiedAhead(tile::LoadOp load, const TargetInfo &target) {
   Type element = tile::elementTypeOf(load.getType());
   bool zerosElsewhere =
       !load.getOther() || matchPattern(load.getOther(), m_Zero()) || matchPattern(load.getOther(), m_AnyZeroFloat());
   return tensorOf(load.getResult()).getRank() == 1 && isa<scf::ForOp>(load->getParentOp()) && zerosElsewhere &&
          !load.getIsVolatile() && element.isIntOrFloat() && target.canCopyAsync(element.getIntOrFloatBitWidth() / 8) &&
-         llvm::any_of(*load->getBlock(), llvm::IsaPred<tile::DotOp>);
+         !warp::addressesLoads(load) && llvm::any_of(*load->getBlock(), llvm::IsaPred<tile::DotOp>);
 }
 
 /// Whether a load may take any layout: operands of products go through shared memory anyway, and want wide copies.

@@ -21,23 +21,6 @@ Type memoryType(Type element) {
 
 unsigned bytesOf(Type memory) { return isa<LLVM::LLVMPointerType>(memory) ? 8 : memory.getIntOrFloatBitWidth() / 8; }
 
-/// The bits of an element's row-major number that say where it is in a run along an axis of a stride and a size.
-static uint32_t bitsOfRun(int32_t run, uint32_t stride, int64_t size) {
-  return stride * (static_cast<uint32_t>(std::min<int64_t>(run, size)) - 1);
-}
-
-uint32_t equalBits(Operation *op, const LinearLayout &layout) {
-  auto runs = op->getAttrOfType<DenseI32ArrayAttr>(warp::constancyAttrName);
-  if (!runs)
-    return 0;
-  uint32_t bits = 0, stride = 1;
-  for (unsigned axis = layout.rank(); axis-- > 0;) {
-    bits |= bitsOfRun(runs[axis], stride, layout.shape()[axis]);
-    stride *= layout.shape()[axis];
-  }
-  return bits;
-}
-
 SmallVector<unsigned> firstHolders(const LinearLayout &layout, uint32_t equal) {
   llvm::DenseMap<uint32_t, unsigned> first;
   SmallVector<unsigned> holders;
@@ -120,7 +103,7 @@ static Run longestRun(const LinearLayout &layout, ArrayRef<int32_t> runs) {
   for (unsigned axis = layout.rank(); axis-- > 0;) {
     if (runs[axis] > longest) {
       longest = runs[axis];
-      run = {bitsOfRun(longest, stride, layout.shape()[axis]), stride};
+      run = {warp::bitsOfRun(longest, stride, layout.shape()[axis]), stride};
     }
     stride *= layout.shape()[axis];
   }

@@ -14,8 +14,6 @@ unsigned bytesOf(mlir::Type memory);
 /// For each register of a layout, the lowest register that holds the same element.
 /// Elements whose numbers differ in `equal` alone are taken for one.
 llvm::SmallVector<unsigned> firstHolders(const warp::LinearLayout &layout, uint32_t equal = 0);
-/// The bits of an element's row-major number in which equal elements of an op's result differ (`warp.constancy`).
-uint32_t equalBits(mlir::Operation *op, const warp::LinearLayout &layout);
 
 /// An access cut into vectors: which registers begin one, and how many elements each has.
 struct Vectors {

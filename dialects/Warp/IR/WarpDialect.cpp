@@ -157,6 +157,22 @@ uint32_t weft::warp::repeatedThreadBits(Type type, unsigned warps) {
   return layout ? repeatedThreadBits(layout.getLayout(), warps) : 32 * warps - 1;
 }
 
+uint32_t weft::warp::bitsOfRun(int32_t run, uint32_t stride, int64_t size) {
+  return stride * (static_cast<uint32_t>(std::min<int64_t>(run, size)) - 1);
+}
+
+uint32_t weft::warp::equalBits(Operation *op, const LinearLayout &layout) {
+  auto runs = op->getAttrOfType<DenseI32ArrayAttr>(constancyAttrName);
+  if (!runs)
+    return 0;
+  uint32_t bits = 0, stride = 1;
+  for (unsigned axis = layout.rank(); axis-- > 0;) {
+    bits |= bitsOfRun(runs[axis], stride, layout.shape()[axis]);
+    stride *= layout.shape()[axis];
+  }
+  return bits;
+}
+
 RankedTensorType weft::warp::withLayout(RankedTensorType type, const LinearLayout &layout) {
   return RankedTensorType::get(type.getShape(), type.getElementType(), LayoutAttr::get(type.getContext(), layout));
 }

@@ -40,6 +40,10 @@ LayoutAttr layoutAttrOf(mlir::Type type);
 /// to, and those of warps that it does not have, in a block of `warps` warps. All of them for what is no tensor.
 uint32_t repeatedThreadBits(const LinearLayout &layout, unsigned warps);
 uint32_t repeatedThreadBits(mlir::Type type, unsigned warps);
+/// The bits of an element's row-major number that say where it is in a run along an axis of a stride and a size.
+uint32_t bitsOfRun(int32_t run, uint32_t stride, int64_t size);
+/// The bits of an element's row-major number in which equal elements of an op's result differ (`warp.constancy`).
+uint32_t equalBits(mlir::Operation *op, const LinearLayout &layout);
 /// A tensor type with another layout.
 mlir::RankedTensorType withLayout(mlir::RankedTensorType type, const LinearLayout &layout);
 

@@ -10,7 +10,16 @@
 //                                               scf.yield .., %y
 //                                             }
 //
-// Addresses are computed from what the loop computes without loads. A value is carried in registers, so that only as
+// Addresses are computed from what the loop computes without loads. An index, from which others are computed, is loaded an
+// iteration further ahead than what it addresses, so that it is there when that is loaded:
+//
+//   %j = tile.load f(%i)                use(%x), %j1 carried   (of this iteration, and the next)
+//   %x = tile.load g(%j)         ─▶     %y = tile.load g(%j1)
+//   use(%x)                             %j2 = tile.load f(%i + 2·step)
+//
+// A number that there is no room for is loaded before the first product of its own iteration.
+//
+// A value is carried in registers, so that only as
 // many are as a thread has room for beside what lives in the loop; the smallest first. In loops without products other
 // warps hide latency as well, so that registers are only taken that leave room for those.
 #include "compiler/Support/Remarks.h"
@@ -27,6 +36,7 @@
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SetVector.h"
 
 namespace weft::warp {
 #define GEN_PASS_DEF_WARPLOADAHEAD
@@ -48,12 +58,18 @@ struct Loads {
   Slice slice;
 };
 
+/// A loop whose loads went ahead, and those of its next iteration that are in no branch.
+struct Rewritten {
+  scf::ForOp loop;
+  SmallVector<tile::LoadOp> loads;
+};
+
 /// Rewrites one loop.
 class Rewriter {
 public:
   Rewriter(scf::ForOp loop, Loads loads)
       : loop(loop), loads(std::move(loads)), slice(inOrder(this->loads.slice, loop)), b(loop), loc(loop.getLoc()) {}
-  void run();
+  Rewritten run();
 
 private:
   Value isLess(Value x, Value y) {
@@ -140,15 +156,46 @@ static bool runsOften(scf::ForOp loop) {
   return !trips || trips->ugt(2);
 }
 
-/// Why a load cannot be made ahead, empty where it can; adds to `slice` what it needs.
-static StringRef whyNotAhead(tile::LoadOp load, scf::ForOp loop, Slice &slice) {
+/// Whether a load has so many predicates that a branch around it costs less than what says in each of them whether
+/// there is a next iteration. Words of several elements would be taken apart where the branch ends.
+static bool hasManyPredicates(tile::LoadOp load) {
+  constexpr int64_t many = 4;
+  constexpr unsigned wordBits = 32;
+  auto type = load.getMask() ? dyn_cast<RankedTensorType>(load.getMask().getType()) : RankedTensorType();
+  auto layout = type ? dyn_cast_or_null<LayoutAttr>(type.getEncoding()) : LayoutAttr();
+  auto contiguity = load->getAttrOfType<IntegerAttr>(contiguityAttrName);
+  int64_t width = contiguity ? contiguity.getInt() : 1;
+  Type element = getElementTypeOrSelf(load.getType());
+  bool isWhole = width == 1 || !element.isIntOrFloat() || element.getIntOrFloatBitWidth() >= wordBits;
+  return layout && isWhole && layout.getLayout().size(InDim::Register) >= many * width;
+}
+
+/// Whether only the next iteration reads what a load reads: it is ahead already.
+static bool isAhead(tile::LoadOp load) { return llvm::all_of(load->getUsers(), llvm::IsaPred<scf::YieldOp>); }
+
+/// Adds to `slice` what the operands of a load are computed from; false where they cannot be for the next iteration
+/// while this one begins: what it carries is computed from what is there.
+static bool addForNext(tile::LoadOp load, scf::ForOp loop, bool mayLoad, Slice &slice) {
+  auto addOperand = [&](Value operand) { return addWithin(operand, loop, mayLoad, slice); };
+  return llvm::all_of(load->getOperands(), addOperand) && llvm::all_of(slice.carried, [&](unsigned index) {
+           Slice toNext;
+           return addWithin(loop.getYieldedValues()[index], loop, /*mayLoad=*/false, toNext);
+         });
+}
+
+/// Why a load may not read before what the iteration before its own does; empty where it may.
+static StringRef whyNotBefore(tile::LoadOp load, scf::ForOp loop) {
   if (load.getIsVolatile())
     return "it is volatile";
-  if (!mayReadAhead(load, loop) || (!hasProducts(loop) && mayBeInPlace(load, loop)))
-    return "the loop may write what is loaded";
-  bool computable = llvm::all_of(load->getOperands(),
-                                 [&](Value operand) { return addToSlice(operand, loop, /*mayLoad=*/false, slice); });
-  return computable ? "" : "its address needs what the loop loads or computes before";
+  bool mayWrite = !mayReadAhead(load, loop) || (!hasProducts(loop) && mayBeInPlace(load, loop));
+  return mayWrite ? "the loop may write what is loaded" : "";
+}
+
+/// Why a load cannot be made ahead, empty where it can; adds to `slice` what it needs.
+static StringRef whyNotAhead(tile::LoadOp load, scf::ForOp loop, bool mayLoad, Slice &slice) {
+  if (StringRef hindrance = whyNotBefore(load, loop); !hindrance.empty())
+    return hindrance;
+  return addForNext(load, loop, mayLoad, slice) ? "" : "its address needs what the loop loads or computes before";
 }
 
 static void sayNotAhead(tile::LoadOp load, StringRef hindrance) {
@@ -156,29 +203,74 @@ static void sayNotAhead(tile::LoadOp load, StringRef hindrance) {
       << remark::reason("the load is not made an iteration ahead: {0}", hindrance);
 }
 
+/// The loads of a loop that are not ahead yet, the smallest first.
+static SmallVector<tile::LoadOp> bySize(scf::ForOp loop) {
+  llvm::MapVector<int64_t, SmallVector<tile::LoadOp>> ofSize;
+  for (auto load : loop.getBody()->getOps<tile::LoadOp>())
+    if (!isAhead(load))
+      ofSize[registersAhead(load)].push_back(load);
+  auto sizes = ofSize.takeVector();
+  llvm::sort(sizes, llvm::less_first());
+  SmallVector<tile::LoadOp> loads;
+  for (auto &[size, sameSize] : sizes)
+    llvm::append_range(loads, sameSize);
+  return loads;
+}
+
+/// Adds to `found` the indices that a load's address is computed from; false where one cannot go two iterations ahead.
+static bool addIndices(tile::LoadOp load, scf::ForOp loop, llvm::SetVector<tile::LoadOp> &found) {
+  Slice slice;
+  if (!whyNotAhead(load, loop, /*mayLoad=*/true, slice).empty())
+    return false;
+  for (Operation *op : inOrder(slice, loop))
+    if (auto index = dyn_cast<tile::LoadOp>(op)) {
+      Slice toIndex;
+      if (!whyNotAhead(index, loop, /*mayLoad=*/false, toIndex).empty() || hasManyPredicates(index))
+        return false;
+      found.insert(index);
+    }
+  return true;
+}
+
+/// The indices of a loop that go ahead with what they address: as many as registers are left for both.
+static Loads findIndices(scf::ForOp loop, const TargetInfo &target) {
+  int64_t left = registersLeft(loop, target);
+  llvm::SetVector<tile::LoadOp> indices;
+  for (tile::LoadOp load : bySize(loop)) {
+    llvm::SetVector<tile::LoadOp> with = indices;
+    int64_t size = registersAhead(load);
+    if (!addIndices(load, loop, with))
+      continue;
+    for (tile::LoadOp index : with.getArrayRef().drop_front(indices.size()))
+      size += registersAhead(index) + registersOf(index.getResult());
+    if (size > left)
+      continue;
+    left -= size;
+    indices = std::move(with);
+  }
+  Loads found{indices.takeVector(), {}};
+  for (tile::LoadOp index : found.ops)
+    addForNext(index, loop, /*mayLoad=*/false, found.slice);
+  return found;
+}
+
 static Loads findLoads(scf::ForOp loop, const TargetInfo &target) {
   int64_t left = registersLeft(loop, target);
-  llvm::MapVector<int64_t, SmallVector<tile::LoadOp>> bySize;
-  for (auto load : loop.getBody()->getOps<tile::LoadOp>())
-    if (!load->use_empty())
-      bySize[registersAhead(load)].push_back(load);
-  auto sizes = bySize.takeVector();
-  llvm::sort(sizes, llvm::less_first());
   Loads found;
-  for (auto &[size, sameSize] : sizes)
-    for (tile::LoadOp load : sameSize) {
-      Slice withLoad = found.slice;
-      StringRef hindrance = whyNotAhead(load, loop, withLoad);
-      if (hindrance.empty() && size > left)
-        hindrance = "the loop's registers have no room for its value";
-      if (!hindrance.empty()) {
-        sayNotAhead(load, hindrance);
-        continue;
-      }
-      left -= size;
-      found.slice = std::move(withLoad);
-      found.ops.push_back(load);
+  for (tile::LoadOp load : bySize(loop)) {
+    Slice withLoad = found.slice;
+    int64_t size = registersAhead(load);
+    StringRef hindrance = whyNotAhead(load, loop, /*mayLoad=*/false, withLoad);
+    if (hindrance.empty() && size > left)
+      hindrance = "the loop's registers have no room for its value";
+    if (!hindrance.empty()) {
+      sayNotAhead(load, hindrance);
+      continue;
     }
+    left -= size;
+    found.slice = std::move(withLoad);
+    found.ops.push_back(load);
+  }
   return found;
 }
 
@@ -205,20 +297,6 @@ static Operation *placeOf(tile::LoadOp load, Operation *first) {
             .wasInterrupted())
       return last->getNextNode();
   return first;
-}
-
-/// Whether a load has so many predicates that a branch around it costs less than what says in each of them whether
-/// there is a next iteration. Words of several elements would be taken apart where the branch ends.
-static bool hasManyPredicates(tile::LoadOp load) {
-  constexpr int64_t many = 4;
-  constexpr unsigned wordBits = 32;
-  auto type = load.getMask() ? dyn_cast<RankedTensorType>(load.getMask().getType()) : RankedTensorType();
-  auto layout = type ? dyn_cast_or_null<LayoutAttr>(type.getEncoding()) : LayoutAttr();
-  auto contiguity = load->getAttrOfType<IntegerAttr>(contiguityAttrName);
-  int64_t width = contiguity ? contiguity.getInt() : 1;
-  Type element = getElementTypeOrSelf(load.getType());
-  bool isWhole = width == 1 || !element.isIntOrFloat() || element.getIntOrFloatBitWidth() >= wordBits;
-  return layout && isWhole && layout.getLayout().size(InDim::Register) >= many * width;
 }
 
 Value Rewriter::loadWhere(tile::LoadOp load, IRMapping &mapping, Value isInside) {
@@ -274,7 +352,7 @@ IRMapping Rewriter::nextIteration() {
   IRMapping now, next;
   Slice toNext;
   for (unsigned index : loads.slice.carried)
-    addToSlice(loop.getYieldedValues()[index], loop, /*mayLoad=*/false, toNext);
+    addWithin(loop.getYieldedValues()[index], loop, /*mayLoad=*/false, toNext);
   for (Operation *op : inOrder(toNext, loop))
     b.clone(*op, now);
   for (unsigned index : loads.slice.carried)
@@ -283,7 +361,7 @@ IRMapping Rewriter::nextIteration() {
   return next;
 }
 
-void Rewriter::run() {
+Rewritten Rewriter::run() {
   Value lastStart = arith::SubIOp::create(b, loc, loop.getUpperBound(), loop.getStep());
   IRMapping first;
   first.map(loop.getInductionVar(), loop.getLowerBound());
@@ -305,8 +383,54 @@ void Rewriter::run() {
     load.getResult().replaceAllUsesWith(carried);
     load.erase();
   }
-  loop = replaced;
-  removeUnusedCarriedValues(loop);
+  removeUnusedCarriedValues(replaced);
+  Rewritten rewritten{replaced, {}};
+  for (Value value : loaded)
+    if (auto load = value.getDefiningOp<tile::LoadOp>())
+      rewritten.loads.push_back(load);
+  return rewritten;
+}
+
+/// The first product of a loop that an op stands behind; null where it stands behind none.
+static Operation *productBefore(Operation *op) {
+  for (Operation &each : *op->getBlock()) {
+    if (&each == op)
+      return nullptr;
+    if (isProduct(&each))
+      return &each;
+  }
+  return nullptr;
+}
+
+/// Numbers that registers have no room for an iteration ahead are loaded before their own iteration's first product.
+static void startEarly(scf::ForOp loop) {
+  constexpr int64_t ofNumber = 3;
+  for (tile::LoadOp load : bySize(loop)) {
+    Slice slice;
+    Operation *product = productBefore(load);
+    auto addOperand = [&](Value operand) { return addWithin(operand, loop, /*mayLoad=*/false, slice); };
+    if (registersAhead(load) > ofNumber || !product || !whyNotBefore(load, loop).empty() ||
+        !llvm::all_of(load->getOperands(), addOperand) || slice.ops.contains(product))
+      continue;
+    slice.ops.insert(load);
+    for (Operation *op : inOrder(slice, loop))
+      if (product->isBeforeInBlock(op))
+        op->moveBefore(product);
+  }
+}
+
+/// Loads indices two iterations ahead, what they address and the rest one.
+static void loadAhead(scf::ForOp loop, const TargetInfo &target) {
+  if (Loads indices = findIndices(loop, target); !indices.ops.empty()) {
+    Rewritten once = Rewriter(loop, std::move(indices)).run();
+    Loads again{once.loads, {}};
+    for (tile::LoadOp load : again.ops)
+      addForNext(load, once.loop, /*mayLoad=*/false, again.slice);
+    loop = Rewriter(once.loop, std::move(again)).run().loop;
+  }
+  if (Loads loads = findLoads(loop, target); !loads.ops.empty())
+    loop = Rewriter(loop, std::move(loads)).run().loop;
+  startEarly(loop);
 }
 
 void LoadAhead::runOnOperation() {
@@ -320,6 +444,5 @@ void LoadAhead::runOnOperation() {
       loops.push_back(loop);
   });
   for (scf::ForOp loop : loops)
-    if (Loads loads = findLoads(loop, TargetInfo::ofOrDefault(getOperation())); !loads.ops.empty())
-      Rewriter(loop, std::move(loads)).run();
+    loadAhead(loop, TargetInfo::ofOrDefault(getOperation()));
 }

@@ -2,7 +2,7 @@
 // See LoopSlice.h.
 #include "dialects/Warp/Transforms/LoopSlice.h"
 
-#include "dialects/Tile/IR/TileOps.h"
+#include "dialects/Warp/IR/WarpOps.h"
 #include "dialects/Warp/Transforms/Accesses/DeviceMemory.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
@@ -11,12 +11,11 @@ using namespace mlir;
 
 namespace weft::warp {
 
-bool addToSlice(Value value, scf::ForOp loop, bool mayLoad, Slice &slice) {
+bool addWithin(Value value, scf::ForOp loop, bool mayLoad, Slice &slice) {
   if (auto argument = dyn_cast<BlockArgument>(value)) {
-    if (argument.getOwner() != loop.getBody() || argument == loop.getInductionVar())
-      return true;
-    unsigned index = argument.getArgNumber() - 1;
-    return !slice.carried.insert(index) || addToSlice(loop.getYieldedValues()[index], loop, mayLoad, slice);
+    if (argument.getOwner() == loop.getBody() && argument != loop.getInductionVar())
+      slice.carried.insert(argument.getArgNumber() - 1);
+    return true;
   }
   Operation *op = value.getDefiningOp();
   if (op->getBlock() != loop.getBody())
@@ -27,7 +26,15 @@ bool addToSlice(Value value, scf::ForOp loop, bool mayLoad, Slice &slice) {
   if (!isTable && (!isMemoryEffectFree(op) || isa<scf::IfOp, scf::ForOp, scf::WhileOp>(op)))
     return false;
   slice.ops.insert(op);
-  return llvm::all_of(op->getOperands(), [&](Value operand) { return addToSlice(operand, loop, mayLoad, slice); });
+  return llvm::all_of(op->getOperands(), [&](Value operand) { return addWithin(operand, loop, mayLoad, slice); });
+}
+
+bool addToSlice(Value value, scf::ForOp loop, bool mayLoad, Slice &slice) {
+  size_t known = slice.carried.size(); // whose values were followed before
+  bool computable = addWithin(value, loop, mayLoad, slice);
+  for (; computable && known < slice.carried.size(); ++known)
+    computable = addWithin(loop.getYieldedValues()[slice.carried[known]], loop, mayLoad, slice);
+  return computable;
 }
 
 llvm::SmallVector<Operation *> inOrder(const Slice &slice, scf::ForOp loop) {
@@ -36,6 +43,23 @@ llvm::SmallVector<Operation *> inOrder(const Slice &slice, scf::ForOp loop) {
     if (slice.ops.contains(&op))
       ops.push_back(&op);
   return ops;
+}
+
+bool addressesLoads(tile::LoadOp load) {
+  llvm::SetVector<Operation *> readers;
+  auto addReaders = [&](Operation *op) {
+    for (Operation *user : op->getUsers())
+      if (user->getBlock() == load->getBlock())
+        readers.insert(user);
+  };
+  addReaders(load);
+  for (size_t at = 0; at < readers.size(); ++at) {
+    if (isa<tile::LoadOp, AsyncCopyOp>(readers[at]))
+      return true;
+    if (isMemoryEffectFree(readers[at]) && readers[at]->getNumRegions() == 0)
+      addReaders(readers[at]);
+  }
+  return false;
 }
 
 bool writesMemory(scf::ForOp loop) {

@@ -2,6 +2,7 @@
 // What a loop would have to compute to read for an iteration before it comes to it.
 #pragma once
 
+#include "dialects/Tile/IR/TileOps.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/SetVector.h"
@@ -14,12 +15,19 @@ struct Slice {
   llvm::SmallSetVector<unsigned, 4> carried; // numbers of loop-carried values
 };
 
-/// Adds to `slice` what `value` is computed from inside the loop; false when that cannot be computed ahead. `mayLoad`:
-/// loads that are not volatile can.
+/// Adds to `slice` what an iteration computes `value` from; false when it does so by effects or control flow. `mayLoad`:
+/// loads that are not volatile are none.
+bool addWithin(mlir::Value value, mlir::scf::ForOp loop, bool mayLoad, Slice &slice);
+
+/// Adds to `slice` what `value` is computed from inside the loop, in iterations before its own too; false when that
+/// cannot be computed ahead.
 bool addToSlice(mlir::Value value, mlir::scf::ForOp loop, bool mayLoad, Slice &slice);
 
 /// The slice's ops in the order of the loop's body.
 llvm::SmallVector<mlir::Operation *> inOrder(const Slice &slice, mlir::scf::ForOp loop);
+
+/// Whether what a load reads is an index: the address or mask of another load or copy of its block is computed from it.
+bool addressesLoads(tile::LoadOp load);
 
 /// Whether a loop writes device memory, or waits for who does.
 bool writesMemory(mlir::scf::ForOp loop);

@@ -132,11 +132,17 @@ ProductRegisters registersOfProducts(scf::ForOp loop) {
 }
 
 int64_t registersAhead(tile::LoadOp load) {
+  constexpr int64_t ofScalar = 3;
+  LayoutAttr layout = layoutAttrOf(load.getType());
+  if (!layout)
+    return ofScalar;
   auto contiguity = load->getAttrOfType<IntegerAttr>(contiguityAttrName);
-  auto type = dyn_cast<RankedTensorType>(load.getPtr().getType());
-  int64_t pointers = type ? cast<LayoutAttr>(type.getEncoding()).getLayout().size(InDim::Register) : 1;
-  return std::max<int64_t>(1, registersOf(load.getResult())) +
-         2 * (contiguity ? pointers / contiguity.getInt() : pointers);
+  const uint32_t equal = equalBits(load, layout.getLayout());
+  const int64_t copies = llvm::count_if(layout.getLayout().bases(InDim::Register),
+                                        [&](uint32_t basis) { return basis != 0 && (basis & ~equal) == 0; });
+  const int64_t pointers = layout.getLayout().size(InDim::Register) >> copies;
+  return std::max<int64_t>(1, registersOf(load.getResult()) >> copies) +
+         2 * std::max<int64_t>(1, contiguity ? pointers / contiguity.getInt() : pointers);
 }
 
 } // namespace weft::warp

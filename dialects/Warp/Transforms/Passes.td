@@ -459,17 +459,19 @@ def WarpLoadAhead : Pass<"warp-load-ahead", "::mlir::func::FuncOp"> {
   let summary = "load into registers, one iteration ahead, what a loop loads otherwise";
   let description = [{
     In loops without loops inside, a load into registers is made one iteration before the one that uses it, and its value
-    carried: gates, scales, packed weights, indices, a recurrence's rows. Loads past the loop's end are masked off; those
-    that have many predicates are in a branch instead. The smallest values come first, as long as registers are left beside what lives in the loop. Where a loop has no products,
-    few warps must have room beside what lives in it, so that they do not hide latency, and an iteration must compute much
-    of each value; then an eighth more registers are taken.
+    carried: gates, scales, packed weights, indices, a recurrence's rows. What others are addressed by is loaded two
+    iterations before, so that it is there when they are. Loads past the loop's end are masked off; those
+    that have many predicates are in a branch instead. The smallest values come first, as long as registers are left beside
+    what lives in the loop; a number that has none is loaded before its own iteration's first product. Where a loop has no
+    products, few warps must have room beside what lives in it, so that they do not hide latency, and an iteration must
+    compute much of each value; then an eighth more registers are taken.
 
     Needs: copies that go ahead are there already (`warp-pipeline`). With one stage nothing is done, nor in kernels that the
     compiler writes (`tile.orders_accesses`), whose schedules were chosen for the registers they take.
 
     Rejects: nothing. A load that is volatile, of memory that the loop may write, or whose address depends on a load of
-    the same iteration is left alone; in a loop without products, also one of a tile of the type and shape that the loop
-    stores, which may be one tensor given twice, and all where no more than two iterations run.
+    the same iteration that cannot go two ahead is left alone; in a loop without products, also one of a tile of the type
+    and shape that the loop stores, which may be one tensor given twice, and all where no more than two iterations run.
 
     ```mlir
     #a = #warp.layout<[16, 16], register = [[0, 1], [8, 0], [0, 8]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]]>

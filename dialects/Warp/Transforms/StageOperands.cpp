@@ -11,7 +11,7 @@
 //                                             %d = warp.mma %y, ...
 //
 // A vector of 4-byte or wider elements that a loop with products loads and then converts goes the same way, so that it
-// is copied ahead with their operands.
+// is copied ahead with their operands; an index is left to what loads it ahead of what it addresses (warp-load-ahead).
 //
 // A transposition between load and product becomes a `warp.permute_shared`: the tile is read the other way round, and
 // no register moves. Barriers are inserted later.
@@ -22,6 +22,7 @@
 #include "dialects/Warp/Layout/MatrixAccess.h"
 #include "dialects/Warp/Layout/ScratchLayout.h"
 #include "dialects/Warp/Transforms/Copies/AsyncLoads.h"
+#include "dialects/Warp/Transforms/LoopSlice.h"
 #include "dialects/Warp/Transforms/Passes.h"
 #include "dialects/Warp/Transforms/SwizzledLayout.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -69,10 +70,10 @@ static bool collectConversions(Value value, SmallVectorImpl<ConvertLayoutOp> &co
 static bool canCopyAsync(tile::LoadOp load, const TargetInfo &target) { return whyNotAsync(load, target).empty(); }
 
 /// Whether a vector is worth a tile: a loop with products loads it anew in every iteration, and only to read it
-/// otherwise.
+/// otherwise. An index stays in registers, where it can be there an iteration before what it addresses.
 static bool isVectorBesideProducts(tile::LoadOp load, const TargetInfo &target) {
   return isa<scf::ForOp>(load->getParentOp()) && llvm::any_of(*load->getBlock(), llvm::IsaPred<MmaOp, WgmmaOp>) &&
-         canCopyAsync(load, target) && llvm::all_of(load->getUsers(), [&](Operation *user) {
+         canCopyAsync(load, target) && !addressesLoads(load) && llvm::all_of(load->getUsers(), [&](Operation *user) {
            return isa<ConvertLayoutOp>(user) && user->getBlock() == load->getBlock();
          });
 }

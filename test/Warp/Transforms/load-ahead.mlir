@@ -155,20 +155,48 @@ func.func @volatile(%p: !p, %b: !b, %zero: !c, %n: i32) -> !c {
   func.return %r : !c
 }
 
-// A table's entry comes an iteration ahead; what it points to does not.
+// A table's entry comes two iterations ahead: what it points to is loaded with the one that is there.
 
 // CHECK-LABEL: func.func @table
-// CHECK: scf.for {{.*}} iter_args(%{{.*}} = %{{.*}}, %[[ENTRY:.*]] = %{{.*}})
+// CHECK: %[[E0:.*]] = tile.load {{.*}} : !tile.ptr<i32>
+// CHECK: %[[E1:.*]] = tile.load {{.*}} : !tile.ptr<i32>
+// CHECK: tile.splat %[[E0]]
+// CHECK: %[[X0:.*]] = tile.load
+// CHECK: scf.for %[[I:[a-z0-9]+]] = {{.*}} iter_args(%{{.*}} = %{{.*}}, %[[ENTRY:.*]] = %[[E1]], %[[X:.*]] = %[[X0]])
 // CHECK: tile.splat %[[ENTRY]]
-// CHECK-NEXT: tile.load %{{.*}}, %{{.*}} : !tile.ptr<i32>
-// CHECK: tile.load
-// CHECK: warp.mma
+// CHECK: %[[E2:.*]] = tile.load {{.*}} : !tile.ptr<i32>
+// CHECK: warp.mma %[[X]]
+// CHECK: scf.yield %{{.*}}, %[[E2]], %{{.*}}
 func.func @table(%p: !p, %t: !tile.ptr<i32>, %b: !b, %zero: !c, %n: i32) -> !c {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %r = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %zero) -> !c : i32 {
     %at = tile.addptr %t, %i : !tile.ptr<i32>, i32
     %entry = tile.load %at : !tile.ptr<i32>
+    %offset = tile.splat %entry : i32 -> !i
+    %q = tile.addptr %p, %offset : !p, !i
+    %x = tile.load %q : !p
+    %d = warp.mma %x, %b, %acc {shape = array<i32: 16, 8, 16>} : !a * !b -> !c
+    scf.yield %d : !c
+  }
+  func.return %r : !c
+}
+
+// Of a table of tables the inner entry comes ahead with the outer one; what that points to does not.
+
+// CHECK-LABEL: func.func @table_of_tables
+// CHECK: scf.for {{.*}} iter_args(%{{.*}} = %{{.*}}, %{{.*}} = %{{.*}}, %[[ENTRY:.*]] = %{{.*}})
+// CHECK: tile.splat %[[ENTRY]]
+// CHECK: %[[X:.*]] = tile.load %{{.*}} : tensor
+// CHECK: warp.mma %[[X]]
+func.func @table_of_tables(%p: !p, %t: !tile.ptr<i32>, %b: !b, %zero: !c, %n: i32) -> !c {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %zero) -> !c : i32 {
+    %at = tile.addptr %t, %i : !tile.ptr<i32>, i32
+    %outer = tile.load %at : !tile.ptr<i32>
+    %there = tile.addptr %t, %outer : !tile.ptr<i32>, i32
+    %entry = tile.load %there : !tile.ptr<i32>
     %offset = tile.splat %entry : i32 -> !i
     %q = tile.addptr %p, %offset : !p, !i
     %x = tile.load %q : !p
@@ -193,6 +221,30 @@ func.func @full(%p: !p, %b: !b, %zero: !c, %carried: tensor<16x1024xf32, #wide>,
     %d = warp.mma %x, %b, %acc {shape = array<i32: 16, 8, 16>} : !a * !b -> !c
     %twice = arith.addf %sum, %sum : tensor<16x1024xf32, #wide>
     scf.yield %d, %twice : !c, tensor<16x1024xf32, #wide>
+  }
+  func.return %r#0, %r#1 : !c, tensor<16x1024xf32, #wide>
+}
+
+// Nor do they leave any for a number; but that may be loaded before the product that it scales.
+
+// CHECK-LABEL: func.func @number
+// CHECK-NOT: tile.load
+// CHECK: scf.for
+// CHECK: tile.addptr
+// CHECK-NEXT: %[[X:.*]] = tile.load
+// CHECK-NEXT: warp.mma
+// CHECK: tile.splat %[[X]]
+func.func @number(%p: !tile.ptr<f32>, %a: !a, %b: !b, %zero: !c, %carried: tensor<16x1024xf32, #wide>, %n: i32) -> (!c, tensor<16x1024xf32, #wide>) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %r:2 = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %zero, %sum = %carried) -> (!c, tensor<16x1024xf32, #wide>) : i32 {
+    %d = warp.mma %a, %b, %acc {shape = array<i32: 16, 8, 16>} : !a * !b -> !c
+    %q = tile.addptr %p, %i : !tile.ptr<f32>, i32
+    %x = tile.load %q : !tile.ptr<f32>
+    %factor = tile.splat %x : f32 -> !c
+    %scaled = arith.mulf %d, %factor : !c
+    %twice = arith.addf %sum, %sum : tensor<16x1024xf32, #wide>
+    scf.yield %scaled, %twice : !c, tensor<16x1024xf32, #wide>
   }
   func.return %r#0, %r#1 : !c, tensor<16x1024xf32, #wide>
 }

@@ -149,6 +149,32 @@ func.func @vector(%p: tensor<64x!tile.ptr<f32>, #line>, %a: tensor<64x64xf16, #a
   func.return %d, %outside : tensor<64x64xf32, #a>, tensor<64xf32, #across>
 }
 
+// An index is not: what it addresses is read once it is there, which registers can see to an iteration before.
+
+// CHECK-LABEL: func.func @index
+// CHECK-NOT: warp.async_copy
+// CHECK: scf.for
+// CHECK-NEXT: %[[X:.*]] = tile.load
+// CHECK-NEXT: warp.convert_layout %[[X]]
+// CHECK-NOT: warp.async_copy
+// CHECK: scf.yield
+func.func @index(%p: tensor<64x!tile.ptr<i32>, #line>, %q: tensor<64x!tile.ptr<f32>, #across>, %a: tensor<64x64xf16, #a>,
+                 %b: tensor<64x64xf16, #b>, %c: tensor<64x64xf32, #a>, %n: i32) -> tensor<64x64xf32, #a> {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %d = scf.for %i = %c0 to %n step %c1 iter_args(%s = %c) -> tensor<64x64xf32, #a> : i32 {
+    %x = tile.load %p {warp.contiguity = 1 : i32} : tensor<64x!tile.ptr<i32>, #line>
+    %at = warp.convert_layout %x : tensor<64xi32, #line> -> tensor<64xi32, #across>
+    %there = tile.addptr %q, %at : tensor<64x!tile.ptr<f32>, #across>, tensor<64xi32, #across>
+    %v = tile.load %there {warp.contiguity = 1 : i32} : tensor<64x!tile.ptr<f32>, #across>
+    %r = tile.expand_dims %v {axis = 0 : i32} : tensor<64xf32, #across> -> tensor<1x64xf32, #row>
+    %m = tile.broadcast %r : tensor<1x64xf32, #row> -> tensor<64x64xf32, #a>
+    %t = warp.mma %a, %b, %m {shape = array<i32: 16, 8, 16>} : tensor<64x64xf16, #a> * tensor<64x64xf16, #b> -> tensor<64x64xf32, #a>
+    scf.yield %t : tensor<64x64xf32, #a>
+  }
+  func.return %d : tensor<64x64xf32, #a>
+}
+
 // Tiles that are read in one place are awaited once.
 
 // CHECK-LABEL: func.func @both_in_a_branch
