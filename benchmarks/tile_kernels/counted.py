@@ -89,15 +89,31 @@ def exposed(ptx: str) -> list[str]:
         if not re.search(r"\bld\.global", line):
             continue
         around = [(start, end) for start, end in ends.items() if start < i <= end]
-        if around and _waits(lines, i, max(start for start, _ in around), min(end for _, end in around)):
+        if not around:
+            continue
+        start, end = max(start for start, _ in around), min(end for _, end in around)
+        if _waits(line, _rest(lines, i, start, end, _entry(lines, labels, start, end))):
             found.append(line.strip())
     return found
 
 
-def _waits(lines: list[str], at: int, start: int, end: int) -> bool:
+def _entry(lines: list[str], labels: dict[str, int], start: int, end: int) -> int:
+    """Where a loop's iterations begin: at its first line, or where a jump over that enters it."""
+    entered = (labels.get(target, start) for line in lines[:start] for target in _BRANCH.findall(line))
+    return max((label for label in entered if start < label <= end), default=start)
+
+
+def _rest(lines: list[str], at: int, start: int, end: int, entry: int) -> list[str]:
+    """The lines of an iteration from the one at a place on."""
+    if at < entry:
+        return lines[at + 1 : entry]
+    return lines[at + 1 : end + 1] + lines[start:entry]
+
+
+def _waits(load: str, rest: list[str]) -> bool:
     """Whether the value is used after the load and before a product; moves pass it on, out of the loop or round it."""
-    following = set(_REGISTER.findall(lines[at].split("[")[0].partition("ld.global")[2]))
-    for line in lines[at + 1 : end + 1]:
+    following = set(_REGISTER.findall(load.split("[")[0].partition("ld.global")[2]))
+    for line in rest:
         if _PRODUCT.search(line):
             return False
         used = set(_REGISTER.findall(line)) & following

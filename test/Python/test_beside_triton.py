@@ -168,3 +168,10 @@ def test_loads_that_a_loop_waits_for(body, waits, monkeypatch):
     text = "\n".join(["$L__1:", *body, "@%p1 bra $L__1;"])
     assert counted.exposed_loads(text) == waits
     assert counted.exposed_loads("\n".join(body)) == 0
+
+
+@pytest.mark.parametrize("enters, waits", [("$L__2", True), ("$L__1", False)])
+def test_an_iteration_begins_where_its_loop_is_entered(enters, waits, monkeypatch):
+    """Code whose loop begins in its middle: what stands first uses the value in the same iteration."""
+    lines = [f"bra.uni {enters};", "$L__1:", "add.s32 %r2, %r1, 1;", "$L__2:", "ld.global.b32 %r1, [%rd1];"]
+    assert load_counted(monkeypatch).exposed_loads("\n".join([*lines, "@%p1 bra $L__1;"])) == waits
