@@ -125,6 +125,23 @@ def test_is_right_on_hopper(hopper_rows, name):
         assert ours[key] <= theirs[key] or not is_below, key
 
 
+#: of which these figures are at most Triton's: what indices address is loaded ahead; vectors come as what they meet
+#: wants them, and exchanges that do not wait for one another share a barrier
+AT_MOST = {
+    "GPTQ matmul, groups in any order, 5 rows f16": ("exposed_loads", "registers", "barriers", "read"),
+    "attention of int8 scores D 64 f16": ("exposed_loads", "spill_bytes"),
+    "a step of a selective state space f32": ("barriers", "wavefronts", "read"),
+}
+
+
+def test_waits_for_no_more(tmp_path):
+    for name, row in measured(tmp_path, AT_MOST).items():
+        assert not row["error"] and not row["peer_error"] and not row["findings"], row
+        assert max(row["weft"]["off"].values()) <= 1
+        for key in AT_MOST[name]:
+            assert row["weft"][key] <= row["triton"][key], (name, key)
+
+
 @pytest.mark.parametrize("target", OTHERS)
 def test_is_right_on_gpus_of_ones_own(tmp_path, target):
     """Products of 8-bit floats by their own instructions; Triton's pairs of f32 and maxima of three run, too."""

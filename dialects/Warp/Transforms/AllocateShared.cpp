@@ -2,10 +2,11 @@
 // warp-allocate-shared: every tile and every exchange gets its byte offset in the block's shared memory.
 //
 // Ops are numbered in program order, regions nested inside their op. A tile lives from its `warp.alloc` to its
-// `warp.dealloc`, or to the end of the block that allocates it; scratch memory lives while its op runs. The largest are
-// placed first, each at the lowest offset where nothing lives at the same time. Where there is room, one that is written
-// lies apart from those that were accessed since the last barrier: it then needs none of its own. There is room as long
-// as as many blocks fit on a multiprocessor as before, or enough warps to hide its latencies.
+// `warp.dealloc`, or to the end of the block that allocates it; scratch memory lives while its op runs, or until
+// the exchange has that it is joined with. The largest are placed first, each at the lowest offset where nothing lives at
+// the same time. Where there is room, one that is written lies apart from those that were accessed since the last barrier:
+// it then needs none of its own. There is room as long as as many blocks fit on a multiprocessor as before, or enough
+// warps to hide its latencies.
 //
 //   %0 = warp.alloc : !warp.shared<64x64xf16, #s>     ─▶   %0 = warp.alloc {offset = 0 : i64} : ...
 //
@@ -95,6 +96,7 @@ private:
   void visit(Region &region) {
     for (Block &block : region) {
       SmallVector<size_t> open; // needs that end with the block unless a dealloc ends them before
+      SmallVector<size_t> joined;
       for (Operation &op : block) {
         unsigned now = ++clock;
         if (auto alloc = dyn_cast<AllocOp>(op)) {
@@ -107,6 +109,13 @@ private:
           end(dealloc, now);
         } else if (int64_t bytes = scratchBytes(&op)) {
           needs.push_back({&op, bytes, now, now, &op, alignment});
+          joined.push_back(needs.size() - 1);
+          for (size_t index : joined) { // until the exchange that they are joined with
+            needs[index].last = now;
+            needs[index].end = &op;
+          }
+          if (!op.hasAttr(joinedAttrName))
+            joined.clear();
         }
         for (Region &inner : op.getRegions())
           visit(inner);
@@ -264,10 +273,27 @@ int64_t weft::warp::mostSharedBytes(func::FuncOp kernel, int64_t least, const we
   return std::min(target.sharedBytesPerBlock, target.sharedBytesPerProcessor / blocks - target.reservedSharedBytes);
 }
 
+/// Gives every need its place, as many apart as there is room for, the small ones first; the bytes that all of them span.
+/// `least`: those that they take at the least.
+static int64_t placeApart(func::FuncOp kernel, MutableArrayRef<Need> needs, int64_t least,
+                          const weft::TargetInfo &target) {
+  const int64_t alignment = tileAlignment(kernel), most = mostSharedBytes(kernel, least, target);
+  findUnordered(kernel, needs, alignment);
+  int64_t apart = least, total = 0;
+  while ((total = place(needs, apart)) > most && apart > 0)
+    apart /= 2;
+  setPlaces(kernel, needs, alignment);
+  return total;
+}
+
+void weft::warp::placeShared(func::FuncOp kernel, const weft::TargetInfo &target) {
+  SmallVector<Need> needs = Liveness(kernel, tileAlignment(kernel)).needs;
+  placeApart(kernel, needs, place(needs, /*apart=*/0), target);
+}
+
 void AllocateShared::runOnOperation() {
   func::FuncOp kernel = getOperation();
-  int64_t alignment = tileAlignment(kernel);
-  SmallVector<Need> needs = Liveness(kernel, alignment).needs;
+  SmallVector<Need> needs = Liveness(kernel, tileAlignment(kernel)).needs;
   int64_t total = place(needs, /*apart=*/0);
 
   const weft::TargetInfo *target = weft::TargetInfo::of(kernel);
@@ -277,13 +303,7 @@ void AllocateShared::runOnOperation() {
     reportTooMuch(kernel, needs, total, *target);
     return signalPassFailure();
   }
-  findUnordered(kernel, needs, alignment);
-  // As many apart as there is room for, the small ones first.
-  const int64_t most = mostSharedBytes(kernel, total, *target);
-  int64_t apart = total;
-  while ((total = place(needs, apart)) > most && apart > 0)
-    apart /= 2;
-  setPlaces(kernel, needs, alignment);
+  total = placeApart(kernel, needs, total, *target);
   sayPlaces(kernel, needs, total, *target);
   kernel->setAttr(sharedBytesAttrName, Builder(kernel.getContext()).getI64IntegerAttr(total));
 }

@@ -510,6 +510,43 @@ def WarpLoadAhead : Pass<"warp-load-ahead", "::mlir::func::FuncOp"> {
                            "::weft::tile::TileDialect"];
 }
 
+def WarpJoinExchanges : Pass<"warp-join-exchanges", "::mlir::func::FuncOp"> {
+  let summary = "one barrier for conversions through shared memory that do not wait for one another";
+  let description = [{
+    Of two `warp.convert_layout` through shared memory, one the next exchange of the other's block, the earlier one goes
+    down to the later one, what is computed from it behind both, and `warp.joined` says that it is read behind the later
+    one's barrier. Between them is arithmetic, or loads from device memory, and no product. More than two are joined one
+    after another.
+
+    Needs: all passes that make tiles or exchanges done; a module with `warp.target`.
+
+    Rejects: nothing. Exchanges of which one's value is made from the other's are left alone, and those whose scratch
+    memory at once would take more than lets a multiprocessor hold as many blocks, or 16 warps.
+
+    ```mlir
+    #a = #warp.layout<[64], lane = [[1], [2], [4], [8], [16]], warp = [[32]]>
+    #b = #warp.layout<[64], register = [[32]], lane = [[1], [2], [4], [8], [0]], warp = [[16]]>
+    !a = tensor<64xf32, #a>
+    !b = tensor<64xf32, #b>
+    module attributes {warp.target = "sm_80"} {
+      func.func @f(%x: !a, %y: !a) -> !b attributes {tile.schedule = #tile.schedule<warps = 2, stages = 2>} {
+        %p = warp.convert_layout %x : !a -> !b
+        %n = arith.negf %p : !b
+        %q = warp.convert_layout %y : !a -> !b
+        %s = arith.addf %n, %q : !b
+        return %s : !b
+      }
+    }
+    ```
+    becomes
+    ```mlir
+    %p = warp.convert_layout %x {warp.joined} ...
+    %q = warp.convert_layout %y ...
+    %n = arith.negf %p ...
+    ```
+  }];
+}
+
 def WarpAllocateShared : Pass<"warp-allocate-shared", "::mlir::func::FuncOp"> {
   let summary = "give each tile and each exchange its place in shared memory";
   let description = [{

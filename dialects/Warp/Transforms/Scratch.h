@@ -15,6 +15,10 @@ namespace weft::warp {
 /// `tile.histogram`; 0 for any other.
 int64_t scratchBytes(mlir::Operation *op);
 
+/// On a `warp.convert_layout` with scratch memory: what it writes there is read behind the barrier of the next exchange,
+/// which follows it. Set by `warp-join-exchanges`.
+inline constexpr llvm::StringLiteral joinedAttrName = "warp.joined";
+
 /// How many partial results along `axis` the warps of a layout hold: 2 to the number of warp bits that move along it.
 unsigned warpsAlongAxis(const LinearLayout &layout, unsigned axis);
 
@@ -65,5 +69,7 @@ int64_t ringPitch(llvm::ArrayRef<SharedType> rings, int64_t alignment);
 /// which as many blocks are resident on a multiprocessor, or enough warps.
 int64_t leastSharedBytes(mlir::func::FuncOp kernel);
 int64_t mostSharedBytes(mlir::func::FuncOp kernel, int64_t least, const TargetInfo &target);
+/// Gives each tile and each exchange of a kernel the place that `warp-allocate-shared` would.
+void placeShared(mlir::func::FuncOp kernel, const TargetInfo &target);
 
 } // namespace weft::warp

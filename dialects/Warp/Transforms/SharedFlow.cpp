@@ -87,6 +87,7 @@ private:
   void order(Operation &op, const Accesses &own, Accesses &pending);
 
   const SharedFlowEvents &events;
+  Accesses joined; // scratch memory that the next exchange's barrier orders
 };
 } // namespace
 
@@ -144,11 +145,16 @@ void Walk::visit(Operation &op, Accesses &pending) {
   }
   Accesses own = accessesOf(&op);
   order(op, own, pending);
-  if (op.hasAttr(scratchAttrName)) {
-    // Its own barrier between writing and reading orders everything before; what is left are its reads.
+  if (op.hasAttr(joinedAttrName))
+    joined.insert(own.begin(), own.end());
+  else if (op.hasAttr(scratchAttrName)) {
+    // Its own barrier between writing and reading orders everything before; what is left are its reads, and those of the
+    // exchanges that it is the barrier of.
     pending = afterBarrier(pending);
-    for (SharedBytes access : own)
+    joined.insert(own.begin(), own.end());
+    for (SharedBytes access : joined)
       pending.insert({access.first, access.end, /*isWrite=*/false});
+    joined.clear();
     return;
   }
   for (SharedBytes access : own) {

@@ -199,3 +199,27 @@ module attributes {warp.target = "sm_80"} {
     return
   }
 }
+
+// -----
+
+#in = #warp.layout<[64], lane = [[1], [2], [4], [8], [16]], warp = [[32]]>
+#out = #warp.layout<[64], register = [[32]], lane = [[1], [2], [4], [8], [0]], warp = [[16]]>
+
+// Joined ones write, all of them; then all are read behind one barrier.
+// CHECK-LABEL: llvm.func @joined
+// CHECK-COUNT-2: llvm.store %{{.*}} : {{.*}}, !llvm.ptr<3>
+// CHECK-NOT: llvm.store
+// CHECK: nvvm.barrier0
+// CHECK-NOT: nvvm.barrier0
+// CHECK-COUNT-4: llvm.load %{{.*}} : !llvm.ptr<3>
+// CHECK-NOT: nvvm.barrier0
+// CHECK: llvm.return
+module attributes {warp.target = "sm_80"} {
+  func.func @joined(%x: f32, %y: f32) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 2, stages = 1>} {
+    %s = tile.splat %x : f32 -> tensor<64xf32, #in>
+    %t = tile.splat %y : f32 -> tensor<64xf32, #in>
+    %p = warp.convert_layout %s {warp.joined, warp.scratch = 0 : i64} : tensor<64xf32, #in> -> tensor<64xf32, #out>
+    %q = warp.convert_layout %t {warp.scratch = 256 : i64} : tensor<64xf32, #in> -> tensor<64xf32, #out>
+    return
+  }
+}

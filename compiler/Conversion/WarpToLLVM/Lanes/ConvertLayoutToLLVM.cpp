@@ -132,6 +132,47 @@ std::optional<MatrixExchange> matrixExchange(ConvertLayoutOp op, const SharedAcc
   return std::nullopt;
 }
 
+/// A way through scratch memory.
+struct Exchange {
+  SharedAccess write, read;
+  std::optional<MatrixExchange> matrices; // which writes and reads in place of those
+  Value base;
+};
+
+Exchange exchangeOf(ConvertLayoutOp op, int64_t scratch, Emitter &e) {
+  const LinearLayout &source = layoutOf(op.getSource().getType()), &result = layoutOf(op.getResult().getType());
+  unsigned bytes = elementBytes(cast<RankedTensorType>(op.getSource().getType()).getElementType());
+  LinearLayout shared = scratchLayout(source, result, bytes, operandBits(op.getResult()));
+  SharedAccess write = accessOf(source, shared, bytes), read = accessOf(result, shared, bytes);
+  return {write, read, matrixExchange(op, write, read), e.sharedPointer(scratch)};
+}
+
+Registers readExchange(ConvertLayoutOp op, const Exchange &exchange, Emitter &e) {
+  Type element = registerType(op.getResult().getType());
+  bool here = isInLoopOfManyStores(op);
+  if (!exchange.matrices)
+    return emitSharedLoad(e, exchange.base, exchange.read, element, here);
+  const auto &[write, read, matrices] = *exchange.matrices;
+  unsigned bytes = elementBytes(cast<RankedTensorType>(op.getSource().getType()).getElementType());
+  TileAddress addresses(e, exchange.base, inBytes(matrices.laneOffsets, bytes),
+                        inBytes(read.bases(InDim::Warp), bytes));
+  if (here)
+    addresses.computeHere();
+  return emitMatrixLoad(e, matrices, read, element, [&](uint32_t offset) { return addresses.at(offset * bytes); });
+}
+
+/// The exchanges that read behind this one's barrier, the first first; it is the last. Other passes' barriers may be
+/// between.
+SmallVector<ConvertLayoutOp> joinedWith(ConvertLayoutOp op) {
+  SmallVector<ConvertLayoutOp> exchanges{op};
+  for (Operation *each = op->getPrevNode(); each && (each->hasAttr(joinedAttrName) || isa<BarrierOp>(each));
+       each = each->getPrevNode())
+    if (auto exchange = dyn_cast<ConvertLayoutOp>(each))
+      exchanges.push_back(exchange);
+  std::reverse(exchanges.begin(), exchanges.end());
+  return exchanges;
+}
+
 LogicalResult lowerConvertLayout(ConvertLayoutOp op, Emitter &e) {
   const LinearLayout &source = layoutOf(op.getSource().getType()), &result = layoutOf(op.getResult().getType());
   ArrayRef<Value> registers = e.registers(op.getSource());
@@ -147,25 +188,15 @@ LogicalResult lowerConvertLayout(ConvertLayoutOp op, Emitter &e) {
   auto scratch = op->getAttrOfType<IntegerAttr>(scratchAttrName);
   if (!scratch)
     return op.emitOpError("has no scratch memory; run 'warp-allocate-shared' before");
-  LinearLayout shared = scratchLayout(source, result, bytes, operandBits(op.getResult()));
-  SharedAccess write = accessOf(source, shared, bytes), read = accessOf(result, shared, bytes);
-  Value base = e.sharedPointer(scratch.getInt());
-  Type element = registerType(op.getResult().getType());
-  bool here = isInLoopOfManyStores(op);
-  if (std::optional<MatrixExchange> exchange = matrixExchange(op, write, read)) {
-    emitSharedStore(e, base, exchange->write, registers, here);
-    e.barrier();
-    TileAddress addresses(e, base, inBytes(exchange->matrices.laneOffsets, bytes),
-                          inBytes(exchange->read.bases(InDim::Warp), bytes));
-    if (here)
-      addresses.computeHere();
-    e.bind(op.getResult(), emitMatrixLoad(e, exchange->matrices, exchange->read, element,
-                                          [&](uint32_t offset) { return addresses.at(offset * bytes); }));
+  Exchange own = exchangeOf(op, scratch.getInt(), e);
+  emitSharedStore(e, own.base, own.matrices ? own.matrices->write : own.write, registers, isInLoopOfManyStores(op));
+  if (op->hasAttr(joinedAttrName))
     return success();
-  }
-  emitSharedStore(e, base, write, registers, here);
   e.barrier();
-  e.bind(op.getResult(), emitSharedLoad(e, base, read, element, here));
+  for (ConvertLayoutOp each : joinedWith(op)) {
+    auto place = each->getAttrOfType<IntegerAttr>(scratchAttrName);
+    e.bind(each.getResult(), readExchange(each, each == op ? own : exchangeOf(each, place.getInt(), e), e));
+  }
   return success();
 }
 
