@@ -159,15 +159,14 @@ Access asWords(Access access) {
   return access;
 }
 
-int64_t bytesPerRun(const LinearLayout &layout, const Access &access, bool ofAll) {
+int64_t bytesPerRun(const LinearLayout &layout, const Access &access) {
   SmallVector<unsigned> order = fastestFirst(access.pointer);
   if (order.empty())
     return access.elementBytes;
   int64_t width = accessWidth(layout, access);
   uint32_t stride = strideOf(layout.shape(), order.front());
   int64_t run = registerRun(layout).axis == order.front() ? width : 1;
-  auto goesOn = [&](InDim dim) { return llvm::is_contained(layout.bases(dim), stride * run); };
-  while (run < layout.shape()[order.front()] && (goesOn(InDim::Lane) || (ofAll && goesOn(InDim::Register))))
+  while (run < layout.shape()[order.front()] && llvm::is_contained(layout.bases(InDim::Lane), stride * run))
     run *= 2;
   return std::min(run, access.pointer.contiguity[order.front()]) * access.elementBytes;
 }

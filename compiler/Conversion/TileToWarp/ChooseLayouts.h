@@ -55,8 +55,8 @@ Access asWords(Access access);
 
 /// How many bytes, from the beginning of the tensor along its fastest axis, one instruction of a whole warp covers
 /// without a gap when each lane accesses `accessWidth` elements. At least `target.sectorBytes` means that no global
-/// traffic is wasted. `ofAll`: that all instructions of the warp cover together.
-int64_t bytesPerRun(const warp::LinearLayout &layout, const Access &access, bool ofAll = false);
+/// traffic is wasted.
+int64_t bytesPerRun(const warp::LinearLayout &layout, const Access &access);
 
 /// How many sectors of memory the first instruction of the first warp touches. Where strides are not known, what is not
 /// contiguous lies far apart.

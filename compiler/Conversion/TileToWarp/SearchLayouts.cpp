@@ -83,21 +83,18 @@ private:
         move(operand.get(), plan.rules.operandLayout(op, layout, operand.getOperandNumber()));
   }
 
-  /// Whether a load reads no more sectors in the other layout: its instructions fill as much of each, or, as many of
-  /// them, the half of a vector's that others leave, and no more warps read the same. Every warp may read a vector in a
-  /// loop, where an exchange would be two barriers an iteration.
+  /// Whether a load reads no more sectors in the other layout: its instructions fill as much of each, and no more warps
+  /// read the same. Vectors are few sectors, of which those that an instruction leaves half are filled by others; every
+  /// warp may read one in a loop, where an exchange would be two barriers an iteration.
   bool readsNoMore(tile::LoadOp load, const LinearLayout &own, const LinearLayout &other) const {
     Access access = accessOf(load, axes, target);
-    if (access.shape.size() == 1 && load->getParentOfType<LoopLikeOpInterface>())
-      return true;
+    const bool isVector = access.shape.size() == 1;
     auto repeated = [](const LinearLayout &layout) { return llvm::popcount(layout.freeBits()[InDim::Warp]); };
     if (repeated(other) > repeated(own))
-      return false;
-    const int64_t most = std::min<int64_t>(bytesPerRun(own, access), target.sectorBytes);
-    return bytesPerRun(other, access) >= most ||
-           (bytesPerRun(other, access, /*ofAll=*/true) >= most && access.shape.size() == 1 &&
-            accessWidth(other, access) >= accessWidth(own, access) &&
-            sectorsTouched(other, access, target) <= 2 * sectorsTouched(own, access, target));
+      return isVector && load->getParentOfType<LoopLikeOpInterface>();
+    if (isVector)
+      return true;
+    return bytesPerRun(other, access) >= std::min<int64_t>(bytesPerRun(own, access), target.sectorBytes);
   }
 
   const LayoutPlan &plan;
