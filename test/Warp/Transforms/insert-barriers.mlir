@@ -142,6 +142,46 @@ func.func @unwaited(%q: !pointers) {
   return
 }
 
+// Of two barriers with nothing but arithmetic between, on all ways from the one to the other, one stays: that before a
+// loop in a loop, which another one ends. Not where one way there has an access, or a wait for copies.
+// CHECK-LABEL: func.func @repeated
+// CHECK: scf.for
+// CHECK-NOT: warp.barrier
+// CHECK: warp.store_shared
+// CHECK-NEXT: warp.barrier
+// CHECK-NEXT: warp.load_shared
+// CHECK-NEXT: warp.barrier
+// CHECK-NOT: warp.barrier
+// CHECK: scf.yield
+// CHECK: warp.store_shared
+// CHECK-NEXT: scf.if
+// CHECK-NEXT: warp.barrier
+// CHECK: warp.barrier
+// CHECK-NEXT: warp.load_shared
+func.func @repeated(%x: !tile, %p: i1, %n: i32) -> i32 {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%sum = %c0) -> i32 : i32 {
+    %s = warp.alloc : !shared
+    warp.barrier
+    warp.store_shared %x, %s : !tile -> !shared
+    %a = warp.load_shared %s : !shared -> !tile
+    warp.barrier
+    warp.dealloc %s : !shared
+    %next = arith.addi %sum, %i : i32
+    warp.barrier
+    scf.yield %next : i32
+  }
+  %t = warp.alloc : !shared
+  warp.store_shared %x, %t : !tile -> !shared
+  scf.if %p {
+    warp.barrier
+  }
+  warp.barrier
+  %b = warp.load_shared %t : !shared -> !tile
+  return %r : i32
+}
+
 // A barrier has nothing to order before the first access to shared memory, or behind the last one.
 // CHECK-LABEL: func.func @idle
 // CHECK-NOT: warp.barrier
