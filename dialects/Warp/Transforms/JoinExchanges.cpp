@@ -8,12 +8,14 @@
 //
 // A joined one writes its scratch memory where it stands, and reads it behind the barrier of the next exchange, which
 // follows it. In straight code the earlier one goes down to the later one, and what is computed from it behind both:
-// arithmetic and loads from device memory may be between, no product and nothing that threads wait at. Both then need
-// scratch memory at once: only as much as lets a multiprocessor hold as many blocks as before, and only where the barriers
-// are fewer in all. Scratch memory in bytes that others may still read would want another one before it.
+// arithmetic and loads from device memory may be between, no product and nothing that threads wait at. Its value is held
+// meanwhile, so that only small ones go. Both then need scratch memory at once: only as much as lets a multiprocessor hold
+// as many blocks as before, and only where the barriers are fewer in all. Scratch memory in bytes that others may still
+// read would want another one before it.
 #include "compiler/Target/TargetInfo.h"
 #include "dialects/Tile/IR/TileOps.h"
 #include "dialects/Warp/IR/WarpOps.h"
+#include "dialects/Warp/Transforms/OperandsOfLoops.h"
 #include "dialects/Warp/Transforms/Passes.h"
 #include "dialects/Warp/Transforms/Scratch.h"
 #include "dialects/Warp/Transforms/SharedFlow.h"
@@ -48,6 +50,12 @@ static ConvertLayoutOp asExchange(Operation *op) {
   return convert && scratchBytes(op) > 0 ? convert : ConvertLayoutOp();
 }
 
+/// Whether a conversion takes so little that its value may as well be held until the next one's is there.
+static bool isSmall(ConvertLayoutOp exchange) {
+  constexpr int64_t fewRegisters = 4;
+  return registersOf(exchange.getSource()) <= fewRegisters;
+}
+
 /// Whether a conversion may go past an op: what it computes stays the same wherever, and nobody waits there.
 static bool isStraight(Operation *op) {
   if (isa<MmaOp, WgmmaOp, tile::DotOp, tile::RowDotOp>(op) || scratchBytes(op) > 0)
@@ -68,6 +76,8 @@ static bool dependsOn(Operation *op, const llvm::DenseSet<Operation *> &makers) 
 /// What the exchanges of a group, which stand one right after another, can be joined with: the next one of their block,
 /// if straight code is between that does not make its value from theirs.
 static std::optional<Next> nextOf(ArrayRef<ConvertLayoutOp> group) {
+  if (!isSmall(group.back()))
+    return std::nullopt;
   Next next;
   llvm::DenseSet<Operation *> makers;
   for (ConvertLayoutOp each : group)

@@ -520,8 +520,9 @@ def WarpJoinExchanges : Pass<"warp-join-exchanges", "::mlir::func::FuncOp"> {
 
     Needs: all passes that make tiles or exchanges done; a module with `warp.target`.
 
-    Rejects: nothing. Exchanges of which one's value is made from the other's are left alone, and those whose scratch
-    memory at once would take more than lets a multiprocessor hold as many blocks, or 16 warps.
+    Rejects: nothing. Exchanges of which one's value is made from the other's are left alone, those of more than four
+    registers, which would be held meanwhile, and those whose scratch memory at once would take more than lets a
+    multiprocessor hold as many blocks, or 16 warps. So are all where barriers would not be fewer.
 
     ```mlir
     #a = #warp.layout<[64], lane = [[1], [2], [4], [8], [16]], warp = [[32]]>

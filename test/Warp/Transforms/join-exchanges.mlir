@@ -3,12 +3,18 @@
 
 #a = #warp.layout<[64], lane = [[1], [2], [4], [8], [16]], warp = [[32]]>
 #b = #warp.layout<[64], register = [[32]], lane = [[1], [2], [4], [8], [0]], warp = [[16]]>
-#wide = #warp.layout<[4096, 8], register = [[1024, 0], [2048, 0], [0, 1], [0, 2], [0, 4], [512, 0], [256, 0], [128, 0], [64, 0]], lane = [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0]], warp = [[32, 0]]>
-#other = #warp.layout<[4096, 8], register = [[1024, 0], [2048, 0], [0, 1], [0, 2], [0, 4], [512, 0], [256, 0], [128, 0], [32, 0]], lane = [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0]], warp = [[64, 0]]>
+#wide = #warp.layout<[512], register = [[1], [2], [4]], lane = [[8], [16], [32], [64], [128]], warp = [[256]]>
+#other = #warp.layout<[512], register = [[1], [2], [256]], lane = [[8], [16], [32], [64], [128]], warp = [[4]]>
+#thin = #warp.layout<[512], register = [[1]], lane = [[2], [4], [8], [16], [32]], warp = [[64], [128], [256]]>
+#thinner = #warp.layout<[512], register = [[256]], lane = [[2], [4], [8], [16], [32]], warp = [[64], [128], [1]]>
+#tile = #warp.layout<[64, 128], offset = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [0, 32], [0, 64], [1, 0], [2, 0], [4, 0], [8, 0], [16, 0], [32, 0]]>
 !a = tensor<64xf32, #a>
 !b = tensor<64xf32, #b>
-!wide = tensor<4096x8xf32, #wide>
-!other = tensor<4096x8xf32, #other>
+!wide = tensor<512xf32, #wide>
+!other = tensor<512xf32, #other>
+!thin = tensor<512xf32, #thin>
+!thinner = tensor<512xf32, #thinner>
+!ring = !warp.shared<stages = 5, 64x128xf32, #tile>
 
 module attributes {warp.target = "sm_80"} {
 
@@ -41,6 +47,8 @@ func.func @three(%x: !a, %y: !a, %p: tensor<64x!tile.ptr<f32>, #a>) -> !b
 // CHECK-NOT: warp.joined
 // CHECK-LABEL: func.func @stored_between
 // CHECK-NOT: warp.joined
+// CHECK-LABEL: func.func @large
+// CHECK-NOT: warp.joined
 // CHECK-LABEL: func.func @too_much
 // CHECK-NOT: warp.joined
 func.func @one_of_the_other(%x: !a) -> !b attributes {tile.schedule = #tile.schedule<warps = 2, stages = 2>} {
@@ -62,12 +70,22 @@ func.func @stored_between(%x: !a, %y: !a, %p: tensor<64x!tile.ptr<f32>, #b>) -> 
   func.return %a, %b, %c : !b, !b, !b
 }
 
-// Scratch memory of both at once is more than a block has.
+// What is large would be held too long.
 
-func.func @too_much(%x: !wide, %y: !wide) -> (!other, !other) attributes {tile.schedule = #tile.schedule<warps = 2, stages = 2>} {
+func.func @large(%x: !wide, %y: !wide) -> (!other, !other) attributes {tile.schedule = #tile.schedule<warps = 2, stages = 2>} {
   %a = warp.convert_layout %x : !wide -> !other
   %b = warp.convert_layout %y : !wide -> !other
   func.return %a, %b : !other, !other
+}
+
+// Scratch memory of both at once is more than a block has beside its tiles.
+
+func.func @too_much(%x: !thin, %y: !thin) -> (!thinner, !thinner) attributes {tile.schedule = #tile.schedule<warps = 8, stages = 2>} {
+  %r = warp.alloc : !ring
+  %a = warp.convert_layout %x : !thin -> !thinner
+  %b = warp.convert_layout %y : !thin -> !thinner
+  warp.dealloc %r : !ring
+  func.return %a, %b : !thinner, !thinner
 }
 
 // A tile that others may still read, where the second one's scratch memory would lie, is waited for.
