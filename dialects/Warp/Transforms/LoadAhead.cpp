@@ -65,9 +65,9 @@ struct Rewritten {
 };
 
 /// Rewrites one loop.
-class Rewriter {
+class LoadRewriter {
 public:
-  Rewriter(scf::ForOp loop, Loads loads)
+  LoadRewriter(scf::ForOp loop, Loads loads)
       : loop(loop), loads(std::move(loads)), slice(inOrder(this->loads.slice, loop)), b(loop), loc(loop.getLoc()) {}
   Rewritten run();
 
@@ -276,7 +276,7 @@ static Loads findLoads(scf::ForOp loop, const TargetInfo &target) {
 
 // --- rewriting ---
 
-Value Rewriter::masked(Type pointers, Value mask, Value isInside) {
+Value LoadRewriter::masked(Type pointers, Value mask, Value isInside) {
   auto tensor = dyn_cast<RankedTensorType>(pointers);
   if (tensor)
     isInside = tile::SplatOp::create(
@@ -299,7 +299,7 @@ static Operation *placeOf(tile::LoadOp load, Operation *first) {
   return first;
 }
 
-Value Rewriter::loadWhere(tile::LoadOp load, IRMapping &mapping, Value isInside) {
+Value LoadRewriter::loadWhere(tile::LoadOp load, IRMapping &mapping, Value isInside) {
   auto clone = cast<tile::LoadOp>(b.clone(*load, mapping));
   b.setInsertionPoint(clone);
   if (!clone.getMask()) // past the loop's end, what is loaded is not read
@@ -310,7 +310,8 @@ Value Rewriter::loadWhere(tile::LoadOp load, IRMapping &mapping, Value isInside)
 
 /// Past the loop's end nobody reads what is loaded: there is this iteration's value still, so that no register takes
 /// another one.
-SmallVector<Value> Rewriter::loadInBranch(ArrayRef<tile::LoadOp> ops, IRMapping &mapping, Value isInside, bool next) {
+SmallVector<Value> LoadRewriter::loadInBranch(ArrayRef<tile::LoadOp> ops, IRMapping &mapping, Value isInside,
+                                              bool next) {
   SmallVector<Value> inside, past;
   SmallVector<Type> types = llvm::map_to_vector(ops, [](tile::LoadOp load) { return Type(load.getType()); });
   auto branch = scf::IfOp::create(b, loc, types, isInside, /*withElseRegion=*/true);
@@ -325,7 +326,7 @@ SmallVector<Value> Rewriter::loadInBranch(ArrayRef<tile::LoadOp> ops, IRMapping 
   return branch.getResults();
 }
 
-SmallVector<Value> Rewriter::loadFor(IRMapping &mapping, Value isInside, bool next) {
+SmallVector<Value> LoadRewriter::loadFor(IRMapping &mapping, Value isInside, bool next) {
   for (Operation *op : slice)
     b.clone(*op, mapping);
   Operation *here = &*b.getInsertionPoint();
@@ -348,7 +349,7 @@ SmallVector<Value> Rewriter::loadFor(IRMapping &mapping, Value isInside, bool ne
   return llvm::map_to_vector(loads.ops, [&](tile::LoadOp load) { return loaded.lookup(load); });
 }
 
-IRMapping Rewriter::nextIteration() {
+IRMapping LoadRewriter::nextIteration() {
   IRMapping now, next;
   Slice toNext;
   for (unsigned index : loads.slice.carried)
@@ -361,7 +362,7 @@ IRMapping Rewriter::nextIteration() {
   return next;
 }
 
-Rewritten Rewriter::run() {
+Rewritten LoadRewriter::run() {
   Value lastStart = arith::SubIOp::create(b, loc, loop.getUpperBound(), loop.getStep());
   IRMapping first;
   first.map(loop.getInductionVar(), loop.getLowerBound());
@@ -422,14 +423,14 @@ static void startEarly(scf::ForOp loop) {
 /// Loads indices two iterations ahead, what they address and the rest one.
 static void loadAhead(scf::ForOp loop, const TargetInfo &target) {
   if (Loads indices = findIndices(loop, target); !indices.ops.empty()) {
-    Rewritten once = Rewriter(loop, std::move(indices)).run();
+    Rewritten once = LoadRewriter(loop, std::move(indices)).run();
     Loads again{once.loads, {}};
     for (tile::LoadOp load : again.ops)
       addForNext(load, once.loop, /*mayLoad=*/false, again.slice);
-    loop = Rewriter(once.loop, std::move(again)).run().loop;
+    loop = LoadRewriter(once.loop, std::move(again)).run().loop;
   }
   if (Loads loads = findLoads(loop, target); !loads.ops.empty())
-    loop = Rewriter(loop, std::move(loads)).run().loop;
+    loop = LoadRewriter(loop, std::move(loads)).run().loop;
   startEarly(loop);
 }
 
