@@ -19,7 +19,7 @@ from tile_kernels.compiled import innermost
 
 
 def launched(file: pathlib.Path) -> Case:
-    kept = torch.load(file)
+    kept = torch.load(file, weights_only=False)
     module, name = kept["kernel"]
     kernel = innermost(getattr(importlib.import_module(module), name))
     warps, stages = kept["schedule"]
@@ -29,4 +29,4 @@ def launched(file: pathlib.Path) -> Case:
 folder = pathlib.Path(os.environ["WEFT_INDUCTOR_LAUNCHES"])
 sys.path.insert(0, str(folder))
 for each in sorted(folder.glob("*.pt")):
-    case(torch.load(each)["name"])(functools.partial(launched, each))
+    case(torch.load(each, weights_only=False)["name"])(functools.partial(launched, each))

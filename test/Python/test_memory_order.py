@@ -420,4 +420,6 @@ def test_accesses_of_a_thread_of_its_own_cost_nothing():
     x = np.zeros(512, np.float32)
     assert "bar.sync" not in ptx_of(in_place, x, N=512)
     assert "bar.sync" not in ptx_of(under_two_names, x, x, N=512)
-    assert ptx_of(in_place, x, N=64).count("bar.sync") == 1
+    # Of threads that hold an element, the one reads it that writes it.
+    assert "bar.sync" not in ptx_of(in_place, x, N=64) and "@%p1 ld.global" in ptx_of(in_place, x, N=64)
+    assert ptx_of(less_the_first, x, x, N=64).count("bar.sync") == 1

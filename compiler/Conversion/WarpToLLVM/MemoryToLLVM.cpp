@@ -116,7 +116,7 @@ LogicalResult lowerLoad(tile::LoadOp op, Emitter &e) {
   Vectors vectors = cutIntoVectors(op, op.getPtr(), e);
   bool plain = qualifiers(op).empty();
   uint32_t repeated = op.getIsVolatile() ? sharedThreadBits(op.getPtr().getType(), e) : 0;
-  Value owner = repeated ? ownerOf(op.getPtr().getType(), e) : Value();
+  Value owner = repeated || op->hasAttr(warp::ofOwnersAttrName) ? ownerOf(op.getPtr().getType(), e) : Value();
 
   Registers results(vectors.holders.size()), addresses = addressesOf(op, op.getPtr(), vectors.firstRegister, e);
   for (auto [first, address] : llvm::zip_equal(vectors.firstRegister, addresses)) {

@@ -33,6 +33,8 @@ inline constexpr llvm::StringLiteral runsAttrName = "warp.runs";
 inline constexpr llvm::StringLiteral constancyAttrName = "warp.constancy";
 /// On a masked load: nothing reads what it gives where its mask is false.
 inline constexpr llvm::StringLiteral unreadElsewhereAttrName = "warp.unread_elsewhere";
+/// On a load: of the threads that hold an element, the one reads it that also writes what becomes of it.
+inline constexpr llvm::StringLiteral ofOwnersAttrName = "warp.of_owners";
 
 /// The layout of a tensor type, or null when it has none.
 LayoutAttr layoutAttrOf(mlir::Type type);

@@ -14,6 +14,7 @@
 //     {order = release}                                   warp.barrier
 //                                                         tile.atomic_rmw exchange %lock, %zero ...
 //
+// A load of what several threads hold, of which one writes what becomes of it, is that one's alone: no other would wait.
 // Barriers that are there serve, and so do those of ops that hand values round through shared memory. What a loop would be
 // given for the sake of accesses before it alone goes before the loop. The compiler's own kernels (`tile.orders_accesses`)
 // place the first kind of barrier themselves.
@@ -25,7 +26,9 @@
 #include "dialects/Warp/Transforms/Passes.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Builders.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SetVector.h"
 #include <map>
 
 namespace weft::warp {
@@ -297,8 +300,44 @@ void Orderer::insert() {
   }
 }
 
+/// Whether nothing becomes of a load's elements but what is stored, or added to memory, by the thread that holds them in
+/// its layout: what others load of them is for nothing, and may be what was stored already.
+static bool isForOwners(tile::LoadOp load, unsigned warps) {
+  constexpr size_t most = 64; // ops
+  LayoutAttr layout = layoutAttrOf(load.getType());
+  if (!layout || load.getIsVolatile() || repeatedThreadBits(load.getPtr().getType(), warps) == 0)
+    return false;
+  llvm::SetVector<Value> made;
+  made.insert(load.getResult());
+  bool isWritten = false;
+  for (size_t i = 0; i < made.size(); ++i)
+    for (OpOperand &use : made[i].getUses()) {
+      Operation *user = use.getOwner();
+      auto store = dyn_cast<tile::StoreOp>(user);
+      auto atomic = dyn_cast<tile::AtomicRMWOp>(user);
+      const bool writes = (store && use.get() == store.getValue() && use.get() != store.getMask()) ||
+                          (atomic && atomic.use_empty() && use.get() == atomic.getValue());
+      if (writes) {
+        isWritten = true;
+        continue;
+      }
+      const bool computes = user->hasTrait<OpTrait::Elementwise>() && isPure(user) && user->getNumResults() == 1 &&
+                            layoutAttrOf(user->getResult(0).getType()) == layout &&
+                            !isa<tile::PointerType>(getElementTypeOrSelf(user->getResult(0).getType()));
+      if (!computes || made.size() > most)
+        return false;
+      made.insert(user->getResult(0));
+    }
+  return isWritten;
+}
+
 void OrderAccesses::runOnOperation() {
   func::FuncOp kernel = getOperation();
+  if (!kernel->hasAttr(tile::ordersAccessesAttrName))
+    kernel.walk([&](tile::LoadOp load) {
+      if (isForOwners(load, tile::scheduleOf(kernel).warps))
+        load->setAttr(ofOwnersAttrName, UnitAttr::get(&getContext()));
+    });
   State state;
   Orderer orderer(kernel);
   orderer.walk(kernel.getBody(), state);

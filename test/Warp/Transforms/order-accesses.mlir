@@ -26,7 +26,23 @@ func.func @own(%x: !f32) {
   return
 }
 
-// Two warps read each element, and one of them writes it. So it is under another name for the memory.
+// Two warps have each element, and one of them writes what becomes of it: it reads it alone.
+// CHECK-LABEL: func.func @owners
+// CHECK: tile.load %{{.*}} {warp.of_owners}
+// CHECK-NOT: warp.barrier
+// CHECK: return
+func.func @owners(%x: !f32) {
+  %r = tile.make_range {start = 0 : i32, end = 64 : i32} : tensor<64xi32, #few>
+  %b = tile.splat %x : !f32 -> tensor<64x!f32, #few>
+  %p = tile.addptr %b, %r : tensor<64x!f32, #few>, tensor<64xi32, #few>
+  %v = tile.load %p : tensor<64x!f32, #few>
+  %w = arith.addf %v, %v : tensor<64xf32, #few>
+  tile.store %p, %w : tensor<64x!f32, #few>
+  return
+}
+
+// Two warps read each element, since both ask what it is, and one of them writes it. So it is under another name for the
+// memory.
 // CHECK-LABEL: func.func @repeated
 // CHECK: tile.load
 // CHECK-NEXT: warp.barrier
@@ -39,6 +55,11 @@ func.func @repeated(%x: !f32) {
   %p = tile.addptr %b, %r : tensor<64x!f32, #few>, tensor<64xi32, #few>
   %v = tile.load %p : tensor<64x!f32, #few>
   tile.store %p, %v : tensor<64x!f32, #few>
+  %e = tile.reduce %v {axis = 0 : i32} : (tensor<64xf32, #few>) -> f32 {
+  ^bb0(%one: f32, %other: f32):
+    %sum = arith.addf %one, %other : f32
+    tile.yield %sum : f32
+  }
   return
 }
 

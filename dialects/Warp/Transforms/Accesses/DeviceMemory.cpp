@@ -60,7 +60,8 @@ std::optional<DeviceAccess> weft::warp::deviceAccessOf(Operation *op, unsigned w
   return TypeSwitch<Operation *, std::optional<DeviceAccess>>(op)
       .Case([&](tile::LoadOp load) {
         DeviceAccess made = access(load.getPtr(), true, false, load.getMask());
-        made.isMadeByAll = !load.getIsVolatile() && repeatedThreadBits(load.getPtr().getType(), warps) != 0;
+        made.isMadeByAll = !load.getIsVolatile() && !load->hasAttr(ofOwnersAttrName) &&
+                           repeatedThreadBits(load.getPtr().getType(), warps) != 0;
         return made;
       })
       .Case([&](tile::StoreOp store) { return access(store.getPtr(), false, true, store.getMask()); })
