@@ -6,6 +6,7 @@
 //                                       %b = llvm.fadd %a, (shfl.bfly %a, 1)      and so on for 2, 4, 8 and 16
 
 #include "compiler/Conversion/WarpToLLVM/Lanes/Combine.h"
+#include "compiler/Conversion/WarpToLLVM/Lanes/PartialPlaces.h"
 #include "dialects/Tile/IR/TileOps.h"
 #include "dialects/Warp/IR/WarpOps.h"
 #include "dialects/Warp/Transforms/Scratch.h"
@@ -302,7 +303,10 @@ private:
     auto scratch = op->getAttrOfType<IntegerAttr>(scratchAttrName);
     if (!scratch)
       return op.emitOpError("has no scratch memory; run 'warp-allocate-shared' before");
-    const Places places(*this, exchange.stride);
+    const bool isOfWords = llvm::all_of(op.getSources(), [](Value operand) {
+      return elementBytes(cast<RankedTensorType>(operand.getType()).getElementType()) == 4;
+    });
+    const PartialPlaces places(wanted, held, isOfWords);
     int64_t offset = scratch.getInt();
     SmallVector<ScratchArray> arrays, behind;
     for (Value operand : op.getSources()) {
@@ -312,10 +316,10 @@ private:
       behind.emplace_back(e, offset + exchange.partialBytes(bytes), registerType(element), bytes);
       offset += exchange.bytes(bytes);
     }
-    const Places::Of written = places.of(held), read = places.of(wanted);
+    const PartialPlaces::Of written = places.of(held), read = places.of(wanted);
     Value writer = writesPartial();
     // A warp's own partial result is its number of those along the axis.
-    Value own = LLVM::MulOp::create(e.b, e.loc, e.xorOfBits({}, places.partialOfWarp), e.i32(places.partialStride));
+    Value own = LLVM::MulOp::create(e.b, e.loc, partialOfWarp(), e.i32(exchange.stride));
     Value lanes = written.ofThread(e);
     for (unsigned reg = 0; reg < totals.size(); reg += written.neighbours) {
       Value index = LLVM::AddOp::create(e.b, e.loc, own, written.ofRegister(e, lanes, reg));
@@ -334,83 +338,23 @@ private:
     for (unsigned reg = 0; reg < totals.size(); reg += read.neighbours) {
       Value index = read.ofRegister(e, lanes, reg);
       if (failed(exchange.inTurn ? readTotals(read, behind, index, reg)
-                                 : addPartials(places, read, exchange.partials, arrays, index, reg)))
+                                 : addPartials(exchange, read, arrays, index, reg)))
         return failure();
     }
     return success();
   }
 
-  /// Where partial results lie in scratch memory, in elements. Neighbouring registers of a thread that reads them are
-  /// neighbours, so that four of them are one access, and neighbouring lanes follow one another, so that they use all
-  /// banks.
-  struct Places {
-    Places(const Reduction &from, int64_t stride) : partialStride(stride) {
-      for (uint32_t basis : from.source.bases(InDim::Warp)) {
-        bool along = from.movesAlong(basis);
-        partialOfWarp.push_back(along ? 1u << llvm::count_if(partialOfWarp, [](uint32_t bit) { return bit != 0; }) : 0);
-      }
-      isOfWords = llvm::all_of(from.op->getOperands(), [](Value operand) {
-        return elementBytes(cast<RankedTensorType>(operand.getType()).getElementType()) == 4;
-      });
-      SmallVector<uint32_t> bases = inOrder(from.wanted);
-      if (int64_t(1) << bases.size() != from.result.numElements())
-        bases = inOrder(from.held);
-      numberOf.assign(from.result.numElements(), 0);
-      // Bits that move to the same elements as others leave elements at their own numbers.
-      const bool isOwn = int64_t(1) << bases.size() != from.result.numElements();
-      for (uint32_t number = 0; number < numberOf.size(); ++number) {
-        uint32_t element = isOwn ? number : 0;
-        for (auto [bit, basis] : llvm::enumerate(bases))
-          element ^= !isOwn && (number >> bit & 1) ? basis : 0;
-        numberOf[element] = number;
-      }
+  /// The number that a warp's own partial result has of those along the axis.
+  Value partialOfWarp() {
+    SmallVector<uint32_t> numbers;
+    uint32_t next = 1;
+    for (uint32_t basis : source.bases(InDim::Warp)) {
+      const bool along = movesAlong(basis);
+      numbers.push_back(along ? next : 0);
+      next <<= along ? 1 : 0;
     }
-
-    /// What the bits of places move to for a layout's threads: neighbouring registers first, then lanes.
-    SmallVector<uint32_t> inOrder(const LinearLayout &layout) const {
-      ArrayRef<uint32_t> registers = layout.bases(InDim::Register);
-      unsigned joined = 0;
-      while (isOfWords && joined < std::min<size_t>(2, registers.size()) && registers[joined])
-        ++joined;
-      SmallVector<uint32_t> bases(registers.take_front(joined));
-      for (InDim dim : {InDim::Lane, InDim::Warp})
-        llvm::append_range(bases, layout.bases(dim));
-      llvm::append_range(bases, registers.drop_front(joined));
-      llvm::erase(bases, 0u);
-      return bases;
-    }
-
-    /// Where the elements of a layout are: by the bits of lane, warp and register, whose places are brought together by
-    /// exclusive or.
-    struct Of {
-      SmallVector<uint32_t> lane, warp, reg;
-      unsigned neighbours = 1; // registers that are
-
-      Value ofThread(Emitter &e) const { return e.xorOfBits(lane, warp); }
-      Value ofRegister(Emitter &e, Value thread, unsigned number) const {
-        uint32_t place = 0;
-        for (auto [bit, basis] : llvm::enumerate(reg))
-          place ^= (number >> bit & 1) ? basis : 0;
-        return LLVM::XOrOp::create(e.b, e.loc, thread, e.i32(place));
-      }
-    };
-    Of of(const LinearLayout &layout) const {
-      auto placesOf = [&](InDim dim) {
-        return llvm::map_to_vector(layout.bases(dim), [&](uint32_t basis) { return numberOf[basis]; });
-      };
-      Of found{placesOf(InDim::Lane), placesOf(InDim::Warp), placesOf(InDim::Register)};
-      constexpr unsigned most = 2; // bits: four words are an access
-      while (isOfWords && found.neighbours < 1u << most && llvm::Log2_32(found.neighbours) < found.reg.size() &&
-             found.reg[llvm::Log2_32(found.neighbours)] == found.neighbours)
-        found.neighbours *= 2;
-      return found;
-    }
-
-    SmallVector<uint32_t> partialOfWarp;
-    std::vector<uint32_t> numberOf; // by element
-    unsigned partialStride;
-    bool isOfWords;
-  };
+    return e.xorOfBits({}, numbers);
+  }
 
   /// As many neighbouring lanes as there are partial results bring a result together, and the first of them writes it.
   LogicalResult addInTurn(const WarpReduction &exchange, MutableArrayRef<ScratchArray> arrays,
@@ -442,7 +386,8 @@ private:
   }
 
   /// The totals of registers that are neighbours, from `reg` on.
-  LogicalResult readTotals(const Places::Of &read, MutableArrayRef<ScratchArray> behind, Value index, unsigned reg) {
+  LogicalResult readTotals(const PartialPlaces::Of &read, MutableArrayRef<ScratchArray> behind, Value index,
+                           unsigned reg) {
     for (auto [i, array] : llvm::enumerate(behind))
       for (auto [beside, value] : llvm::enumerate(array.loadVector(index, read.neighbours)))
         totals[reg + beside][i] = value;
@@ -475,20 +420,20 @@ private:
 
   /// Brings together the partial results of registers that are neighbours, from `reg` on: lanes that hold the same
   /// results take some of the partial results each and exchange what they make of them.
-  LogicalResult addPartials(const Places &places, const Places::Of &read, unsigned partials,
+  LogicalResult addPartials(const WarpReduction &exchange, const PartialPlaces::Of &read,
                             MutableArrayRef<ScratchArray> arrays, Value index, unsigned reg) {
-    const SmallVector<unsigned> sharing = lanesForPartials(partials, read.neighbours);
-    const unsigned each = partials >> sharing.size();
+    const SmallVector<unsigned> sharing = lanesForPartials(exchange.partials, read.neighbours);
+    const unsigned each = exchange.partials >> sharing.size();
     if (!sharing.empty()) {
       SmallVector<uint32_t> partialOfLane(read.lane.size(), 0);
       for (auto [i, bit] : llvm::enumerate(sharing))
-        partialOfLane[bit] = places.partialStride << i;
+        partialOfLane[bit] = exchange.stride << i;
       index = LLVM::AddOp::create(e.b, e.loc, index, e.xorOfBits(partialOfLane, {}));
     }
     SmallVector<SmallVector<Tuple>> terms(read.neighbours, SmallVector<Tuple>(each));
     for (unsigned partial = 0; partial < each; ++partial)
       for (ScratchArray &array : arrays) {
-        Value at = LLVM::AddOp::create(e.b, e.loc, index, e.i32((partial << sharing.size()) * places.partialStride));
+        Value at = LLVM::AddOp::create(e.b, e.loc, index, e.i32((partial << sharing.size()) * exchange.stride));
         for (auto [i, value] : llvm::enumerate(array.loadVector(at, read.neighbours)))
           terms[i][partial].push_back(value);
       }
