@@ -24,6 +24,8 @@
 #include "dialects/Warp/IR/WarpOps.h"
 #include "dialects/Warp/Transforms/Accesses/DeviceMemory.h"
 #include "dialects/Warp/Transforms/Passes.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
@@ -300,6 +302,20 @@ void Orderer::insert() {
   }
 }
 
+/// Whether an op computes each element by itself, without a branch: which values it has may not matter to where a thread
+/// goes.
+static bool isStraightArithmetic(Operation *op) {
+  if (!op->hasTrait<OpTrait::Elementwise>() || !isPure(op) || op->getNumResults() != 1)
+    return false;
+  if (isa<math::Exp2Op, math::ExpOp, math::Log2Op, math::LogOp, math::SqrtOp, math::RsqrtOp, math::AbsFOp, math::FmaOp>(
+          op))
+    return getElementTypeOrSelf(op->getResult(0).getType()).getIntOrFloatBitWidth() <= 32;
+  return isa<arith::ArithDialect>(op->getDialect()) &&
+         !isa<arith::DivSIOp, arith::DivUIOp, arith::RemSIOp, arith::RemUIOp, arith::RemFOp, arith::FloorDivSIOp,
+              arith::CeilDivSIOp, arith::CeilDivUIOp>(op) &&
+         !(isa<arith::DivFOp>(op) && getElementTypeOrSelf(op->getResult(0).getType()).isF64());
+}
+
 /// Whether nothing becomes of a load's elements but what is stored, or added to memory, by the thread that holds them in
 /// its layout: what others load of them is for nothing, and may be what was stored already.
 static bool isForOwners(tile::LoadOp load, unsigned warps) {
@@ -321,9 +337,7 @@ static bool isForOwners(tile::LoadOp load, unsigned warps) {
         isWritten = true;
         continue;
       }
-      const bool computes = user->hasTrait<OpTrait::Elementwise>() && isPure(user) && user->getNumResults() == 1 &&
-                            layoutAttrOf(user->getResult(0).getType()) == layout &&
-                            !isa<tile::PointerType>(getElementTypeOrSelf(user->getResult(0).getType()));
+      const bool computes = isStraightArithmetic(user) && layoutAttrOf(user->getResult(0).getType()) == layout;
       if (!computes || made.size() > most)
         return false;
       made.insert(user->getResult(0));

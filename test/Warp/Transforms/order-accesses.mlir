@@ -41,6 +41,21 @@ func.func @owners(%x: !f32) {
   return
 }
 
+// Division of integers may branch, and would by what nobody read.
+// CHECK-LABEL: func.func @divided
+// CHECK-NOT: warp.of_owners
+// CHECK: warp.barrier
+// CHECK: return
+func.func @divided(%x: !i32) {
+  %r = tile.make_range {start = 0 : i32, end = 64 : i32} : tensor<64xi32, #few>
+  %b = tile.splat %x : !i32 -> tensor<64x!i32, #few>
+  %p = tile.addptr %b, %r : tensor<64x!i32, #few>, tensor<64xi32, #few>
+  %v = tile.load %p : tensor<64x!i32, #few>
+  %w = arith.divsi %r, %v : tensor<64xi32, #few>
+  tile.store %p, %w : tensor<64x!i32, #few>
+  return
+}
+
 // Two warps read each element, since both ask what it is, and one of them writes it. So it is under another name for the
 // memory.
 // CHECK-LABEL: func.func @repeated
