@@ -215,6 +215,15 @@ def test_a_reader_that_leaves(folder):
         assert process.wait() == 141
 
 
+def test_the_ptx_of_a_kernel_as_json(weft_says):
+    whole = weft_says("inspect", "libscores", "--quick", "--json")[1]
+    row = json.loads(whole)["variants"][1]
+    code, told, _ = weft_says("inspect", "libscores", "--ptx", row["kernel"], "--json")
+    found = json.loads(told)
+    assert code == 0 and (found["kernel"], found["variant"]) == (row["kernel"], 0)
+    assert found["ptx"] == weft_says("inspect", "libscores", "--ptx", row["kernel"])[1].removesuffix("\n")
+
+
 def test_figures_are_kept(weft_says, folder, monkeypatch, tmp_path):
     from weft.compiler import ptxas
 
@@ -343,6 +352,7 @@ def test_wrong_files(weft_says, folder, name, tmp_path, monkeypatch):
         ),
         (["sim", "binary.ptx", "--entry", "k", "--block", "1", "--limit", "-1"], 1, "expected 'limit' to be from 0 to"),
         (["sim", "binary.ptx", "--entry", "k", "--block", "1", "--schedules", "0"], 1, "'schedules' to be from 1 to"),
+        (["tune", "scores.py", "--sizes", "B=1,H=1,N=64,Z=3"], 1, "expected sizes of 'scores', B, H, N, but got 'Z'"),
         (["tune", "scores.py", "--input", "q"], 1, "expected an input such as lengths=lengths.npy, but got 'q'"),
         (["sim", "binary.ptx", "--entry", "k", "--block", "0"], 2, "expected one to three positive sizes"),
         (["sim", "binary.ptx", "--entry", "k", "--block", "1", "--gpu", "x"], 1, "expected"),

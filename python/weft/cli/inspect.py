@@ -48,7 +48,8 @@ def run(arguments: argparse.Namespace) -> int:
         count = len(library.kernels[name].variants)
         if not (variant or "0").isdigit() or int(variant or 0) >= count:
             raise ValueError(f"expected a variant of '{name}' from 0 to {count - 1}, but got '{variant}'")
-        print(library.kernels[name].ptx(int(variant or 0)))
+        ptx = library.kernels[name].ptx(int(variant or 0))
+        print(json.dumps({"kernel": name, "variant": int(variant or 0), "ptx": ptx}) if arguments.json else ptx)
         return 0
     resources = {} if arguments.quick else _resources(library, arguments.resources)
     rows = [

@@ -13,6 +13,7 @@ import numpy as np
 from weft.compiler.targets import target_of
 from weft.folders import new_folder
 from weft.programs import choices
+from weft.programs.buckets import Symbols
 from weft.runtime.devices import device, device_for, open_device
 from weft.runtime.plans import bind
 from weft.targets import default_target
@@ -152,6 +153,12 @@ def _asked(
     else:
         traced = program.declare(signature, dict(static))
         target = target or default_target()
+        known = Symbols.of([{"dims": each.dims} for each in traced.inputs]).all()
+        for name in sizes or {}:
+            if name not in known:
+                raise ValueError(
+                    f"expected sizes of '{traced.name}', {', '.join(known) or 'which has none'}, but got '{name}'"
+                )
     return _Asked(traced, target, sizes or {}, Options(**options))
 
 

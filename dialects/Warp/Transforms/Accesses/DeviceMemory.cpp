@@ -159,6 +159,7 @@ bool weft::warp::needsOrder(const DeviceAccess &earlier, const DeviceAccess &lat
 }
 
 bool weft::warp::needsOrderInPlace(const DeviceAccess &earlier, const DeviceAccess &later) {
-  return !mayShareBase(earlier, later) && earlier.isMadeByAll && later.writes && !later.isAtomic &&
+  const bool isHeldByMany = earlier.isMadeByAll || earlier.op->hasAttr(ofOwnersAttrName);
+  return !mayShareBase(earlier, later) && isHeldByMany && later.writes && !later.isAtomic &&
          tile::pointeeTypeOf(earlier.pointer.getType()) == tile::pointeeTypeOf(later.pointer.getType());
 }
