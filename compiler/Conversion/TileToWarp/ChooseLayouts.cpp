@@ -198,16 +198,19 @@ int64_t sectorsTouched(const LinearLayout &layout, const Access &access, const T
   return touched.size();
 }
 
-int64_t instructionsOf(const LinearLayout &layout, const Access &access, ArrayRef<int64_t> equal) {
-  const int64_t width = accessWidth(layout, access);
-  std::set<SmallVector<int64_t, 4>> accessed;
+int64_t registersThatDiffer(const LinearLayout &layout, ArrayRef<int64_t> equal, int64_t width) {
+  std::set<SmallVector<int64_t, 4>> found;
   for (unsigned index = 0; index < layout.size(InDim::Register); index += width) {
     SmallVector<int64_t, 4> place = layout.delinearize(layout.apply(InDim::Register, index));
     for (unsigned axis = 0; axis < equal.size(); ++axis)
       place[axis] /= equal[axis];
-    accessed.insert(place);
+    found.insert(place);
   }
-  return accessed.size();
+  return found.size();
+}
+
+int64_t instructionsOf(const LinearLayout &layout, const Access &access, ArrayRef<int64_t> equal) {
+  return registersThatDiffer(layout, equal, accessWidth(layout, access));
 }
 
 std::optional<LinearLayout> turnedLayout(const LinearLayout &from, const Access &access, int warps,

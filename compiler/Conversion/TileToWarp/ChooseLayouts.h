@@ -62,6 +62,10 @@ int64_t bytesPerRun(const warp::LinearLayout &layout, const Access &access);
 /// contiguous lies far apart.
 int64_t sectorsTouched(const warp::LinearLayout &layout, const Access &access, const TargetInfo &target);
 
+/// How many registers hold different elements, where neighbours are `equal` (how many along each axis; empty: none), of each
+/// `width` in a row one.
+int64_t registersThatDiffer(const warp::LinearLayout &layout, llvm::ArrayRef<int64_t> equal, int64_t width = 1);
+
 /// How many instructions of a lane access the tensor; of neighbours that are `equal` (how many along each axis; empty:
 /// none) one does.
 int64_t instructionsOf(const warp::LinearLayout &layout, const Access &access, llvm::ArrayRef<int64_t> equal);

@@ -13,7 +13,6 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/Support/MathExtras.h"
-#include <set>
 
 using namespace mlir;
 using weft::warp::InDim;
@@ -47,16 +46,8 @@ int64_t registersComputed(Operation *op, const LinearLayout &layout, const AxisA
   if (op->getNumResults() != 1 || !tensorOf(op->getResult(0)) || !hasAxisInfo(op->getResult(0)))
     return held;
   const AxisInfo info = axes.lookup(op->getResult(0));
-  if (llvm::all_of(info.constancy, [](int64_t run) { return run == 1; }))
-    return held;
-  std::set<SmallVector<int64_t, 4>> computed;
-  for (unsigned reg = 0; reg < layout.size(InDim::Register); ++reg) {
-    SmallVector<int64_t, 4> place = layout.delinearize(layout.apply(InDim::Register, reg));
-    for (unsigned axis = 0; axis < place.size(); ++axis)
-      place[axis] /= info.constancy[axis];
-    computed.insert(place);
-  }
-  return std::min<int64_t>(held, computed.size());
+  const bool isRepeated = llvm::any_of(info.constancy, [](int64_t run) { return run != 1; });
+  return isRepeated ? std::min(held, registersThatDiffer(layout, info.constancy)) : held;
 }
 
 /// Arithmetic: on each register that differs. What is made of constants and the thread's place folds for the most part.

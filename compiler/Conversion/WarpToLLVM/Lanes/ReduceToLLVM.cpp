@@ -25,7 +25,7 @@ class Reduction {
 public:
   Reduction(tile::ReduceOp op, Emitter &e)
       : op(op), e(e), axis(op.getAxis()), source(layoutOf(op.getSources().front().getType())),
-        result(source.dropAxis(axis)), held(result) {
+        result(source.dropAxis(axis)), held(result), exchange(warpReduction(source, axis)) {
     if (isa<RankedTensorType>(op.getResult(0).getType()))
       wanted = layoutOf(op.getResult(0).getType());
     else
@@ -225,7 +225,7 @@ private:
     for (Value operand : op.getSources())
       words += llvm::divideCeil(elementBytes(cast<RankedTensorType>(operand.getType()).getElementType()), 4);
     const unsigned combining = op.getCombiner().front().getOperations().size() - 1;
-    const bool wantsAll = warpReduction(source, axis).partials == 1;
+    const bool wantsAll = exchange.partials == 1;
     ArrayRef<unsigned> halved =
         ArrayRef(bits).take_front(laneReduction(totals.size(), bits.size(), words, combining, wantsAll).halved);
     for (unsigned bit : halved)
@@ -297,7 +297,6 @@ private:
   }
 
   LogicalResult overWarps() {
-    const WarpReduction exchange = warpReduction(source, axis);
     if (exchange.partials == 1)
       return success();
     auto scratch = op->getAttrOfType<IntegerAttr>(scratchAttrName);
@@ -331,14 +330,13 @@ private:
       }
     }
     e.barrier();
-    if (exchange.inTurn && failed(addInTurn(exchange, arrays, behind)))
+    if (exchange.inTurn && failed(addInTurn(arrays, behind)))
       return failure();
     lanes = read.ofThread(e);
     totals.assign(wanted.size(InDim::Register), Tuple(op.getNumResults()));
     for (unsigned reg = 0; reg < totals.size(); reg += read.neighbours) {
       Value index = read.ofRegister(e, lanes, reg);
-      if (failed(exchange.inTurn ? readTotals(read, behind, index, reg)
-                                 : addPartials(exchange, read, arrays, index, reg)))
+      if (failed(exchange.inTurn ? readTotals(read, behind, index, reg) : addPartials(read, arrays, index, reg)))
         return failure();
     }
     return success();
@@ -357,8 +355,7 @@ private:
   }
 
   /// As many neighbouring lanes as there are partial results bring a result together, and the first of them writes it.
-  LogicalResult addInTurn(const WarpReduction &exchange, MutableArrayRef<ScratchArray> arrays,
-                          MutableArrayRef<ScratchArray> behind) {
+  LogicalResult addInTurn(MutableArrayRef<ScratchArray> arrays, MutableArrayRef<ScratchArray> behind) {
     const unsigned bitsOfPartial = llvm::Log2_32(exchange.partials);
     const int64_t atOnce = int64_t(32 * source.size(InDim::Warp)) >> bitsOfPartial;
     Value partial = LLVM::AndOp::create(e.b, e.loc, e.lane(), e.i32(exchange.partials - 1));
@@ -420,8 +417,8 @@ private:
 
   /// Brings together the partial results of registers that are neighbours, from `reg` on: lanes that hold the same
   /// results take some of the partial results each and exchange what they make of them.
-  LogicalResult addPartials(const WarpReduction &exchange, const PartialPlaces::Of &read,
-                            MutableArrayRef<ScratchArray> arrays, Value index, unsigned reg) {
+  LogicalResult addPartials(const PartialPlaces::Of &read, MutableArrayRef<ScratchArray> arrays, Value index,
+                            unsigned reg) {
     const SmallVector<unsigned> sharing = lanesForPartials(exchange.partials, read.neighbours);
     const unsigned each = exchange.partials >> sharing.size();
     if (!sharing.empty()) {
@@ -461,10 +458,11 @@ private:
   Emitter &e;
   unsigned axis;
   const LinearLayout &source;
-  LinearLayout result;       // of all that a warp's lanes have together, each of them all
-  LinearLayout held;         // where lanes have halves
-  LinearLayout wanted;       // of what is read where warps bring their shares together; else the same
-  SmallVector<Tuple> totals; // one for each register of the result
+  LinearLayout result;          // of all that a warp's lanes have together, each of them all
+  LinearLayout held;            // where lanes have halves
+  LinearLayout wanted;          // of what is read where warps bring their shares together; else the same
+  const WarpReduction exchange; // of what warps have
+  SmallVector<Tuple> totals;    // one for each register of the result
 };
 
 LogicalResult lowerExtreme(ExtremeOp op, Emitter &e) {
