@@ -91,6 +91,10 @@ for each in ("NT", "TN", "TT"):
 case("matmul odd sizes f16", M=200, N=168, K=136)(matmul)
 case("matmul masked, not wrapped bf16", "64x64x64", wrap=False, dtype=torch.bfloat16, M=128, N=128)(matmul)
 case("matmul tf32", dtype=torch.float32, precision="tf32", tolerance=2e-3)(matmul)
+for each in ("64x64x64", "128x64x32", "64x32x32"):
+    case(f"matmul {each} f32 by multiply-adds", each, dtype=torch.float32, tolerance=1e-5)(matmul)
+for each in ("NT", "TN"):
+    case(f"matmul 64x64x64 {each} f32 by multiply-adds", "64x64x64", each, dtype=torch.float32, tolerance=1e-5)(matmul)
 case("matmul f32 in three tf32", "64x64x64", dtype=torch.float32, precision="tf32x3", tolerance=1e-5)(matmul)
 case("matmul with bias and gelu f16", epilogue="bias gelu")(matmul)
 case("matmul to f32 of bf16", "64x128x32", dtype=torch.bfloat16, to=torch.float32)(matmul)

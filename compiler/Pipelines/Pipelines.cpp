@@ -96,6 +96,7 @@ std::vector<Stage> tileToLLVMStages(bool boxes, bool roles) {
          passes.addNestedPass<func::FuncOp>(warp::createWarpJoinBounds());
          simplify(passes);
          passes.addNestedPass<func::FuncOp>(warp::createWarpPlaceTotals());
+         passes.addNestedPass<func::FuncOp>(warp::createWarpReadLate());
          passes.addNestedPass<func::FuncOp>(warp::createWarpJoinExchanges());
          passes.addNestedPass<func::FuncOp>(warp::createWarpAllocateShared());
          passes.addNestedPass<func::FuncOp>(warp::createWarpInsertBarriers());

@@ -57,23 +57,15 @@ SmallVector<uint32_t> inBytes(ArrayRef<uint32_t> offsets, unsigned elementBytes)
   return llvm::map_to_vector(offsets, [&](uint32_t offset) { return offset * elementBytes; });
 }
 
-namespace {
-/// One vector access: the registers it covers, lowest offset first, and its constant part of the offset.
-struct Piece {
-  SmallVector<unsigned, 16> registers;
-  uint32_t offset;
-};
-} // namespace
-
-static SmallVector<Piece> piecesOf(const SharedAccess &access) {
+static SmallVector<SharedPiece> piecesOf(const SharedAccess &access) {
   uint32_t inside = access.offsets.freeBits()[InDim::Register]; // repeated registers are left out
   for (unsigned bit : access.pieceBits)
     inside |= 1u << bit;
-  SmallVector<Piece> pieces;
+  SmallVector<SharedPiece> pieces;
   for (uint32_t first = 0; first < access.offsets.size(InDim::Register); ++first) {
     if (first & inside)
       continue;
-    Piece piece{{}, access.offsets.apply(InDim::Register, first)};
+    SharedPiece piece{{}, access.offsets.apply(InDim::Register, first)};
     for (unsigned element = 0; element < access.pieceElements(); ++element) {
       unsigned reg = first;
       for (auto [position, bit] : llvm::enumerate(access.pieceBits))
@@ -138,7 +130,7 @@ void emitSharedStore(Emitter &emitter, Value base, const SharedAccess &access, A
   if (here)
     addresses.computeHere();
   Value owner = emitter.isOwner(access.offsets);
-  for (const Piece &piece : piecesOf(access)) {
+  for (const SharedPiece &piece : piecesOf(access)) {
     SmallVector<Value> values;
     for (unsigned reg : piece.registers)
       values.push_back(widens ? LLVM::ZExtOp::create(b, emitter.loc, stored, registers[reg]).getResult()
@@ -175,27 +167,51 @@ Registers emitSharedLoad(Emitter &emitter, Value base, const SharedAccess &acces
   return emitSharedLoad(emitter, access, element, [&](uint32_t offset) { return addresses.at(offset * bytes); });
 }
 
-Registers emitSharedLoad(Emitter &emitter, const SharedAccess &access, Type element, AddressAt addressAt) {
+/// Reads a piece into its registers.
+static void loadPiece(Emitter &emitter, const SharedPiece &piece, Type element, Value address,
+                      MutableArrayRef<Value> registers) {
   OpBuilder &b = emitter.b;
   bool narrows = element.isInteger() && element.getIntOrFloatBitWidth() < 8;
   Type stored = narrows                               ? storedType(emitter, element)
                 : isa<LLVM::LLVMPointerType>(element) ? Type(b.getI64Type())
                                                       : element;
-  unsigned bytes = stored.getIntOrFloatBitWidth() / 8;
-  Registers registers(access.offsets.size(InDim::Register));
-  for (const Piece &piece : piecesOf(access)) {
-    unsigned count = piece.registers.size();
-    Type type = count > 1 ? Type(VectorType::get(count, stored)) : stored;
-    Value value = LLVM::LoadOp::create(b, emitter.loc, type, addressAt(piece.offset), bytes * count);
-    for (auto [index, reg] : llvm::enumerate(piece.registers)) {
-      Value part =
-          count > 1 ? LLVM::ExtractElementOp::create(b, emitter.loc, value, emitter.i32(index)).getResult() : value;
-      registers[reg] =
-          narrows ? LLVM::TruncOp::create(b, emitter.loc, element, part).getResult() : emitter.bitcast(part, element);
-    }
+  unsigned bytes = stored.getIntOrFloatBitWidth() / 8, count = piece.registers.size();
+  Type type = count > 1 ? Type(VectorType::get(count, stored)) : stored;
+  Value value = LLVM::LoadOp::create(b, emitter.loc, type, address, bytes * count);
+  for (auto [index, reg] : llvm::enumerate(piece.registers)) {
+    Value part =
+        count > 1 ? LLVM::ExtractElementOp::create(b, emitter.loc, value, emitter.i32(index)).getResult() : value;
+    registers[reg] =
+        narrows ? LLVM::TruncOp::create(b, emitter.loc, element, part).getResult() : emitter.bitcast(part, element);
   }
+}
+
+Registers emitSharedLoad(Emitter &emitter, const SharedAccess &access, Type element, AddressAt addressAt) {
+  Registers registers(access.offsets.size(InDim::Register));
+  for (const SharedPiece &piece : piecesOf(access))
+    loadPiece(emitter, piece, element, addressAt(piece.offset), registers);
   shareRepeated(access.offsets, registers);
   return registers;
+}
+
+PieceReader::PieceReader(Emitter &emitter, Value base, const SharedAccess &access, Type element)
+    : emitter(emitter), addresses(addressesOf(emitter, base, access, warp::elementBytes(element))), element(element),
+      pieces(piecesOf(access)), registers(access.offsets.size(InDim::Register)) {
+  llvm::DenseMap<uint32_t, Place> placeAt;
+  for (auto [index, piece] : llvm::enumerate(pieces))
+    for (unsigned reg : piece.registers)
+      placeAt[access.offsets.apply(InDim::Register, reg)] = {static_cast<unsigned>(index), reg};
+  for (unsigned reg = 0; reg < registers.size(); ++reg)
+    places.push_back(placeAt.at(access.offsets.apply(InDim::Register, reg)));
+}
+
+Value PieceReader::at(unsigned reg) {
+  const Place &place = places[reg];
+  if (!registers[place.reg]) {
+    const SharedPiece &piece = pieces[place.piece];
+    loadPiece(emitter, piece, element, addresses.at(piece.offset * warp::elementBytes(element)), registers);
+  }
+  return registers[place.reg];
 }
 
 unsigned operandBits(Value tensor) {

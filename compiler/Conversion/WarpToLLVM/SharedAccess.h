@@ -49,6 +49,36 @@ bool isInLoopOfManyStores(mlir::Operation *op);
 Registers emitSharedLoad(Emitter &emitter, mlir::Value base, const warp::SharedAccess &access, mlir::Type element,
                          bool here = false);
 
+/// Registers that lie side by side in a tile, lowest offset first, and the constant part of that, in elements.
+struct SharedPiece {
+  llvm::SmallVector<unsigned, 16> registers;
+  uint32_t offset;
+};
+
+/// Reads a tensor's registers from a tile in the widest pieces, each where one of its registers is first asked for.
+class PieceReader {
+public:
+  PieceReader(Emitter &emitter, mlir::Value base, const warp::SharedAccess &access, mlir::Type element);
+  mlir::Value at(unsigned reg);
+
+private:
+  /// The register of a piece that has what a register has, maybe itself.
+  struct Place {
+    unsigned piece, reg;
+  };
+
+  Emitter &emitter;
+  TileAddress addresses;
+  mlir::Type element;
+  llvm::SmallVector<SharedPiece> pieces;
+  llvm::SmallVector<Place> places; ///< each register's
+  Registers registers;             ///< what has been read
+};
+
+/// The product by multiply-adds that takes a tile which is read for it alone, right before it: it reads the tile itself,
+/// a few elements at a time, so that they need not all be held. Null where it is none.
+tile::DotOp readerOf(warp::LoadSharedOp load);
+
 /// The address for the constant part of an offset, in elements.
 using AddressAt = llvm::function_ref<mlir::Value(uint32_t)>;
 /// As `emitSharedLoad`, from addresses that the caller makes.

@@ -46,6 +46,8 @@ LogicalResult lowerLoadShared(LoadSharedOp op, Emitter &e) {
           "an operand of {0} bits an element is read by plain loads: {1}", bits,
           bits == 16 ? "the tile's layout has no rows of 16 bytes for it" : "ldmatrix turns elements of 16 bits alone");
     sayPieces(op, "reads", op.getResult().getType(), "from", access, llvm::divideCeil(bits, 8));
+    if (readerOf(op))
+      return success();
     e.bind(op.getResult(), emitSharedLoad(e, base, access, element, isInLoopOfManyStores(op)));
   }
   return success();

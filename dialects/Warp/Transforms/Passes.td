@@ -510,6 +510,56 @@ def WarpLoadAhead : Pass<"warp-load-ahead", "::mlir::func::FuncOp"> {
                            "::weft::tile::TileDialect"];
 }
 
+def WarpReadLate : Pass<"warp-read-late", "::mlir::func::FuncOp"> {
+  let summary = "tiles that one product by multiply-adds takes are read right before it";
+  let description = [{
+    A `warp.load_shared` whose value one `tile.dot` of its block takes, and nothing else, goes down to it. What the block
+    has written itself is read before what has come by copies, so that one barrier stands before both. Where nothing
+    stands between read and product, code is made that reads a few elements at a time and holds no whole rows and columns.
+
+    Needs: `warp-pipeline` done, whose waits belong to reads; `warp-insert-barriers` to come.
+
+    Rejects: nothing. A read stays where its memory is written or freed between the two, or something between has other
+    effects on memory, such as a wait or a barrier.
+
+    ```mlir
+    #a = #warp.layout<[16, 8], register = [[0, 1], [0, 2], [0, 4]], lane = [[1, 0], [2, 0], [4, 0], [8, 0], [0, 0]]>
+    #b = #warp.layout<[8, 8], register = [[1, 0], [2, 0], [4, 0], [0, 1], [0, 2]], lane = [[0, 0], [0, 0], [0, 0], [0, 0], [0, 4]]>
+    #c = #warp.layout<[16, 8], register = [[0, 1], [0, 2]], lane = [[1, 0], [2, 0], [4, 0], [8, 0], [0, 4]]>
+    #sa = #warp.layout<[16, 8], offset = [[0, 1], [0, 2], [0, 4], [1, 0], [2, 0], [4, 0], [8, 0]]>
+    #sb = #warp.layout<[8, 8], offset = [[0, 1], [0, 2], [0, 4], [1, 0], [2, 0], [4, 0]]>
+    func.func @f(%p: tensor<16x8xf32, #c>, %t: !warp.shared<8x8xf32, #sb>, %c: tensor<16x8xf32, #c>) -> tensor<16x8xf32, #c> {
+      %v = warp.load_shared %t : !warp.shared<8x8xf32, #sb> -> tensor<8x8xf32, #b>
+      %u = warp.alloc : !warp.shared<16x8xf32, #sa>
+      warp.store_shared %p, %u : tensor<16x8xf32, #c> -> !warp.shared<16x8xf32, #sa>
+      %q = warp.load_shared %u : !warp.shared<16x8xf32, #sa> -> tensor<16x8xf32, #a>
+      %d = tile.dot %q, %v, %c {precision = #tile<precision ieee>}
+        : tensor<16x8xf32, #a> * tensor<8x8xf32, #b> -> tensor<16x8xf32, #c>
+      return %d : tensor<16x8xf32, #c>
+    }
+    ```
+
+    becomes
+
+    ```mlir
+    #a = #warp.layout<[16, 8], register = [[0, 1], [0, 2], [0, 4]], lane = [[1, 0], [2, 0], [4, 0], [8, 0], [0, 0]]>
+    #b = #warp.layout<[8, 8], register = [[1, 0], [2, 0], [4, 0], [0, 1], [0, 2]], lane = [[0, 0], [0, 0], [0, 0], [0, 0], [0, 4]]>
+    #c = #warp.layout<[16, 8], register = [[0, 1], [0, 2]], lane = [[1, 0], [2, 0], [4, 0], [8, 0], [0, 4]]>
+    #sa = #warp.layout<[16, 8], offset = [[0, 1], [0, 2], [0, 4], [1, 0], [2, 0], [4, 0], [8, 0]]>
+    #sb = #warp.layout<[8, 8], offset = [[0, 1], [0, 2], [0, 4], [1, 0], [2, 0], [4, 0]]>
+    func.func @f(%p: tensor<16x8xf32, #c>, %t: !warp.shared<8x8xf32, #sb>, %c: tensor<16x8xf32, #c>) -> tensor<16x8xf32, #c> {
+      %u = warp.alloc : !warp.shared<16x8xf32, #sa>
+      warp.store_shared %p, %u : tensor<16x8xf32, #c> -> !warp.shared<16x8xf32, #sa>
+      %q = warp.load_shared %u : !warp.shared<16x8xf32, #sa> -> tensor<16x8xf32, #a>
+      %v = warp.load_shared %t : !warp.shared<8x8xf32, #sb> -> tensor<8x8xf32, #b>
+      %d = tile.dot %q, %v, %c {precision = #tile<precision ieee>}
+        : tensor<16x8xf32, #a> * tensor<8x8xf32, #b> -> tensor<16x8xf32, #c>
+      return %d : tensor<16x8xf32, #c>
+    }
+    ```
+  }];
+}
+
 def WarpJoinExchanges : Pass<"warp-join-exchanges", "::mlir::func::FuncOp"> {
   let summary = "one barrier for conversions through shared memory that do not wait for one another";
   let description = [{

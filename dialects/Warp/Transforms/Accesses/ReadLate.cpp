@@ -1,0 +1,79 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// warp-read-late: tiles that one product by multiply-adds takes are read right before it.
+//
+//   %v = warp.load_shared %t                      warp.store_shared %p, %u
+//   warp.store_shared %p, %u                      %q = warp.load_shared %u
+//   %q = warp.load_shared %u               ─▶     %v = warp.load_shared %t
+//   %d = tile.dot %q, %v, %c                      %d = tile.dot %q, %v, %c
+//
+// A thread takes whole rows and columns of its operands, which it would have to hold; where nothing stands between read
+// and product, its code reads them a few elements at a time. What the block has written itself is read first, so that
+// the barrier that it waits at stands before both. Barriers are inserted later.
+#include "dialects/Tile/IR/TileOps.h"
+#include "dialects/Warp/IR/WarpOps.h"
+#include "dialects/Warp/Transforms/Passes.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+namespace weft::warp {
+#define GEN_PASS_DEF_WARPREADLATE
+#include "dialects/Warp/Transforms/Passes.h.inc"
+} // namespace weft::warp
+
+using namespace mlir;
+using namespace weft;
+using namespace weft::warp;
+
+namespace {
+struct ReadLate : weft::warp::impl::WarpReadLateBase<ReadLate> {
+  void runOnOperation() override;
+};
+} // namespace
+
+/// The memory of a tile: of a ring's, the ring.
+static Value memoryOf(Value shared) {
+  while (Operation *op = shared.getDefiningOp()) {
+    if (!isa<PermuteSharedOp, StageOp>(op))
+      break;
+    shared = op->getOperand(0);
+  }
+  return shared;
+}
+
+/// Whether a read may go past an op: it neither writes the read's memory nor lets other threads do so.
+static bool mayPass(LoadSharedOp load, Operation *op) {
+  if (isa<LoadSharedOp, AllocOp>(op))
+    return true;
+  auto store = dyn_cast<StoreSharedOp>(op);
+  auto dealloc = dyn_cast<DeallocOp>(op);
+  if (store || dealloc)
+    return memoryOf(op->getOperand(store ? 1 : 0)) != memoryOf(load.getShared());
+  return isMemoryEffectFree(op);
+}
+
+/// The read of an operand that nothing else takes and that may be as late as the product; null where it is none.
+static LoadSharedOp movableRead(tile::DotOp dot, Value operand) {
+  auto load = operand.getDefiningOp<LoadSharedOp>();
+  if (!load || !load->hasOneUse() || load->getBlock() != dot->getBlock())
+    return {};
+  for (Operation *op = load->getNextNode(); op != dot; op = op->getNextNode())
+    if (!mayPass(load, op))
+      return {};
+  return load;
+}
+
+static bool isWrittenInItsBlock(LoadSharedOp load) {
+  return llvm::any_of(memoryOf(load.getShared()).getUsers(), [&](Operation *user) {
+    return isa<StoreSharedOp>(user) && user->getBlock() == load->getBlock();
+  });
+}
+
+void ReadLate::runOnOperation() {
+  getOperation().walk([](tile::DotOp dot) {
+    SmallVector<LoadSharedOp, 2> reads;
+    for (Value operand : {dot.getA(), dot.getB()})
+      if (LoadSharedOp load = movableRead(dot, operand))
+        reads.insert(isWrittenInItsBlock(load) ? reads.begin() : reads.end(), load);
+    for (LoadSharedOp load : reads)
+      load->moveBefore(dot);
+  });
+}
