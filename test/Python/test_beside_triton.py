@@ -126,11 +126,13 @@ def test_is_right_on_hopper(hopper_rows, name):
 
 
 #: of which these figures are at most Triton's: what indices address is loaded ahead; vectors come as what they meet
-#: wants them, and exchanges that do not wait for one another share a barrier
+#: wants them, exchanges that do not wait for one another share a barrier, and operands of multiply-adds are read a few
+#: at a time
 AT_MOST = {
     "GPTQ matmul, groups in any order, 5 rows f16": ("exposed_loads", "registers", "barriers", "read"),
     "attention of int8 scores D 64 f16": ("exposed_loads", "spill_bytes"),
     "a step of a selective state space f32": ("barriers", "wavefronts", "read"),
+    "matmul 64x64x64 TN f32 by multiply-adds": ("instructions", "wavefronts", "registers", "spill_bytes", "barriers"),
 }
 
 

@@ -295,7 +295,9 @@ LinearLayout fmaLayout(ArrayRef<int64_t> shape, int warps) {
   AxisBits bits(shape);
   // Four neighbours are read together, as long as each thread has that many elements of its own.
   unsigned lanes = 5, ofAll = Log2_64(shape[M] * shape[N]), ofThreads = lanes + Log2_64(warps);
-  bits.take(InDim::Register, N, std::clamp<int>(int(ofAll) - int(ofThreads), 0, 2));
+  int own = std::max(int(ofAll) - int(ofThreads), 0);
+  bits.take(InDim::Register, N, std::min(own, 2));
+  bits.take(InDim::Register, M, std::clamp(own - 2, 0, 2));
   lanes -= bits.take(InDim::Lane, M, 3);
   lanes -= bits.take(InDim::Lane, N, lanes);
   bits.fill(InDim::Lane, {M, N}, lanes);

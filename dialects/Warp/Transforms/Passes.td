@@ -542,20 +542,11 @@ def WarpReadLate : Pass<"warp-read-late", "::mlir::func::FuncOp"> {
     becomes
 
     ```mlir
-    #a = #warp.layout<[16, 8], register = [[0, 1], [0, 2], [0, 4]], lane = [[1, 0], [2, 0], [4, 0], [8, 0], [0, 0]]>
-    #b = #warp.layout<[8, 8], register = [[1, 0], [2, 0], [4, 0], [0, 1], [0, 2]], lane = [[0, 0], [0, 0], [0, 0], [0, 0], [0, 4]]>
-    #c = #warp.layout<[16, 8], register = [[0, 1], [0, 2]], lane = [[1, 0], [2, 0], [4, 0], [8, 0], [0, 4]]>
-    #sa = #warp.layout<[16, 8], offset = [[0, 1], [0, 2], [0, 4], [1, 0], [2, 0], [4, 0], [8, 0]]>
-    #sb = #warp.layout<[8, 8], offset = [[0, 1], [0, 2], [0, 4], [1, 0], [2, 0], [4, 0]]>
-    func.func @f(%p: tensor<16x8xf32, #c>, %t: !warp.shared<8x8xf32, #sb>, %c: tensor<16x8xf32, #c>) -> tensor<16x8xf32, #c> {
-      %u = warp.alloc : !warp.shared<16x8xf32, #sa>
-      warp.store_shared %p, %u : tensor<16x8xf32, #c> -> !warp.shared<16x8xf32, #sa>
-      %q = warp.load_shared %u : !warp.shared<16x8xf32, #sa> -> tensor<16x8xf32, #a>
-      %v = warp.load_shared %t : !warp.shared<8x8xf32, #sb> -> tensor<8x8xf32, #b>
-      %d = tile.dot %q, %v, %c {precision = #tile<precision ieee>}
-        : tensor<16x8xf32, #a> * tensor<8x8xf32, #b> -> tensor<16x8xf32, #c>
-      return %d : tensor<16x8xf32, #c>
-    }
+    %u = warp.alloc : ...
+    warp.store_shared %p, %u : ...
+    %q = warp.load_shared %u : ...
+    %v = warp.load_shared %t : ...
+    %d = tile.dot %q, %v, %c ...
     ```
   }];
 }
