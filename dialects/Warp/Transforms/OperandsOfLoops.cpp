@@ -2,7 +2,6 @@
 #include "dialects/Warp/Transforms/OperandsOfLoops.h"
 
 #include "dialects/Tile/IR/TileOps.h"
-#include "dialects/Warp/IR/WarpOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/ADT/SetVector.h"
 
@@ -21,8 +20,10 @@ int64_t registersOf(Value value) {
 
 SmallVector<Value> operandsFromBefore(scf::ForOp loop) {
   llvm::SetVector<Value> before;
-  loop.walk([&](MmaOp mma) {
-    for (Value operand : {mma.getA(), mma.getB()})
+  loop.walk([&](Operation *product) {
+    if (!isProductOfRegisters(product))
+      return;
+    for (Value operand : product->getOperands().take_front(2))
       if (!loop->isAncestor(operand.getParentBlock()->getParentOp()))
         before.insert(operand);
   });
@@ -62,7 +63,7 @@ static int64_t registersWhileAlive(Value value) {
   Operation *op = value.getDefiningOp();
   if (isa_and_nonnull<tile::SplatOp, tile::MakeRangeOp, tile::BroadcastOp, tile::ExpandDimsOp, arith::ConstantOp>(op))
     return 0;
-  bool streams = isa_and_nonnull<LoadSharedOp>(op) && llvm::all_of(op->getUsers(), llvm::IsaPred<MmaOp>);
+  bool streams = isa_and_nonnull<LoadSharedOp>(op) && llvm::all_of(op->getUsers(), isProductOfRegisters);
   return streams ? std::min(streaming, registersOf(value)) : registersOf(value);
 }
 

@@ -4,6 +4,7 @@
 
 #include "compiler/Target/TargetInfo.h"
 #include "dialects/Tile/IR/TileOps.h"
+#include "dialects/Warp/IR/WarpOps.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 namespace weft::warp {
@@ -13,6 +14,9 @@ int64_t registersOf(mlir::Value value);
 
 /// The same of an operand of products.
 int64_t registersAsOperand(mlir::Value value);
+
+/// Whether an op is a product whose two operands come from registers.
+inline bool isProductOfRegisters(mlir::Operation *op) { return llvm::isa<MmaOp, tile::DotOp>(op); }
 
 /// Operands of products in a loop that are computed before it, each once.
 llvm::SmallVector<mlir::Value> operandsFromBefore(mlir::scf::ForOp loop);

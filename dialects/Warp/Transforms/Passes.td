@@ -519,8 +519,8 @@ def WarpReadLate : Pass<"warp-read-late", "::mlir::func::FuncOp"> {
 
     Needs: `warp-pipeline` done, whose waits belong to reads; `warp-insert-barriers` to come.
 
-    Rejects: nothing. A read stays where its memory is written or freed between the two, or something between has other
-    effects on memory, such as a wait or a barrier.
+    Rejects: nothing. A read stays where its memory is written between the two, or something between has other effects on
+    memory, such as a barrier. The end of the memory's life goes along.
 
     ```mlir
     #a = #warp.layout<[16, 8], register = [[0, 1], [0, 2], [0, 4]], lane = [[1, 0], [2, 0], [4, 0], [8, 0], [0, 0]]>

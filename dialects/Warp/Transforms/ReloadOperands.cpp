@@ -61,16 +61,15 @@ static int64_t pressureOf(scf::ForOp loop) {
     // What is added in memory is there as a whole, beside the addresses of its rows.
     if (auto atomic = dyn_cast<tile::AtomicRMWOp>(op))
       total += registersOf(atomic.getValue());
-    auto mma = dyn_cast<MmaOp>(op);
-    if (!mma)
+    if (!isProductOfRegisters(op))
       return;
     // An operand that enters in two parts is held whole: it is split before the first product, so no read is put off.
-    for (Value operand : {mma.getA(), mma.getB()})
+    for (Value operand : op->getOperands().take_front(2))
       if (loop->isAncestor(operand.getParentBlock()->getParentOp()) &&
           registersAsOperand(operand) > registersOf(operand))
         streamed += registersAsOperand(operand);
-    if (!llvm::all_of(mma->getUsers(), llvm::IsaPred<scf::YieldOp>))
-      largest = std::max(largest, registersOf(mma.getResult()));
+    if (!llvm::all_of(op->getUsers(), llvm::IsaPred<scf::YieldOp>))
+      largest = std::max(largest, registersOf(op->getResult(0)));
   });
   return total + streamed + largest + largest / 2; // half of it again, as an operand of the next product
 }
@@ -84,9 +83,12 @@ static int64_t mostPressure(scf::ForOp loop, const TargetInfo &target) {
   return inner.wasInterrupted() ? target.registersPerThread * 3 / 4 : target.registersPerThread;
 }
 
-/// Bytes of shared memory that a loop's tiles take once they are rings.
+/// Bytes of shared memory that a loop's tiles take once they are rings: of two stages at the least, where multiply-adds,
+/// which take long, hide what they wait for, and else of all.
 static int64_t ringBytes(scf::ForOp loop, int stages) {
   int64_t total = 0;
+  bool matrices = loop.walk([](MmaOp) { return WalkResult::interrupt(); }).wasInterrupted();
+  stages = matrices ? stages : std::min(stages, 2);
   loop.walk([&](AllocOp alloc) { total += alloc.getResult().getType().getBytes() * stages; });
   return total;
 }
@@ -105,10 +107,11 @@ static bool canReload(LoadSharedOp load) {
   return alloc && alloc->getBlock() == load->getBlock() && alloc.getResult().getType().getStages() == 1 &&
          llvm::all_of(load->getUsers(),
                       [&](Operation *user) {
-                        return isa<tile::RowDotOp>(user) || (isa<MmaOp>(user) && user->getParentOfType<scf::ForOp>() &&
-                                                             user->getBlock() != load->getBlock());
+                        return isa<tile::RowDotOp>(user) ||
+                               (isProductOfRegisters(user) && user->getParentOfType<scf::ForOp>() &&
+                                user->getBlock() != load->getBlock());
                       }) &&
-         llvm::any_of(load->getUsers(), llvm::IsaPred<MmaOp>);
+         llvm::any_of(load->getUsers(), isProductOfRegisters);
 }
 
 /// Reads the tile where it is used; it lives until the last of those loops.

@@ -270,16 +270,17 @@ static void stageOperandsOfProducts(func::FuncOp kernel, const llvm::SetVector<O
 
 // --- operands of fused multiply-adds ---
 
-/// The conversion that hands whole rows or columns to the lanes of a product by fused multiply-adds beside it, perhaps
-/// before widening: a read of a few elements for each of them takes less than the shuffles. Null where it is none, few
-/// registers are held, or no element changes its lane.
-static ConvertLayoutOp conversionOf(tile::DotOp dot, unsigned operand) {
+/// The conversion that hands whole rows or columns to the lanes of a product by fused multiply-adds, perhaps before
+/// widening: a read of a few elements for each of them takes less than the shuffles. Null where it is none, few registers
+/// are held (from before the product's loop, where they take a fourth of a thread's), or no element changes its lane.
+static ConvertLayoutOp conversionOf(tile::DotOp dot, unsigned operand, const TargetInfo &target) {
   constexpr int64_t fewRegisters = 16;
   Value value = dot->getOperand(operand);
   if (auto widened = value.getDefiningOp<arith::ExtFOp>())
     value = widened.getIn();
   auto convert = value.getDefiningOp<ConvertLayoutOp>();
-  bool worthIt = convert && convert->getBlock() == dot->getBlock() && registersOf(value) >= fewRegisters &&
+  bool isBeside = convert && convert->getBlock() == dot->getBlock();
+  bool worthIt = convert && registersOf(value) >= (isBeside ? fewRegisters : target.registersPerThread / 4) &&
                  !layoutOf(value).registerPermutation(layoutOf(convert.getSource()));
   return worthIt ? convert : ConvertLayoutOp();
 }
@@ -308,24 +309,25 @@ static LinearLayout cheapestTile(Value value, ArrayRef<std::pair<OpOperand *, Co
   return *best;
 }
 
-/// Reads operands at each product that takes them, so that they need not be held from one to the next.
-static void stageFmaOperands(func::FuncOp kernel) {
+/// Reads operands at each product that takes them, so that they need not be held from one to the next; those from before
+/// a loop where they were converted, which `warp-reload-operands` may change.
+static void stageFmaOperands(func::FuncOp kernel, const TargetInfo &target) {
   llvm::MapVector<Value, SmallVector<std::pair<OpOperand *, ConvertLayoutOp>>> staged;
   kernel.walk([&](tile::DotOp dot) {
     for (unsigned operand : {0, 1})
-      if (ConvertLayoutOp convert = conversionOf(dot, operand))
+      if (ConvertLayoutOp convert = conversionOf(dot, operand, target))
         staged[convert.getSource()].emplace_back(&dot->getOpOperand(operand), convert);
   });
   for (auto &[value, uses] : staged) {
     Tile tile(value, cheapestTile(value, uses));
     for (auto [use, convert] : uses) {
-      OpBuilder b(use->getOwner());
+      Operation *before = use->get().getDefiningOp(), *dot = use->getOwner();
+      OpBuilder b(convert->getBlock() == dot->getBlock() ? dot : before);
       Value read = LoadSharedOp::create(b, convert.getLoc(), convert.getType(), tile.memory);
-      Operation *before = use->get().getDefiningOp();
       if (isa<arith::ExtFOp>(before))
         read = arith::ExtFOp::create(b, before->getLoc(), use->get().getType(), read);
       use->set(read);
-      tile.readAt(use->getOwner());
+      tile.readAt(dot);
       eraseUnused(before, value.getDefiningOp());
     }
     tile.end();
@@ -397,7 +399,7 @@ void StageValues::runOnOperation() {
       full.insert(loop);
   });
   stageOperandsOfProducts(getOperation(), full);
-  stageFmaOperands(getOperation());
+  stageFmaOperands(getOperation(), *target);
   for (Operation *loop : full)
     stageVectors(cast<scf::ForOp>(loop));
 }

@@ -93,3 +93,40 @@ func.func @small(%k: tensor<256x64xf16, #b>, %zero: tensor<16x64xf32, #score>, %
   return %r : tensor<16x64xf32, #score>
 }
 }
+
+// -----
+
+// An operand of multiply-adds takes 512 registers. Of the loop's ring of 64 KiB two stages must find room beside it.
+
+#acc = #warp.layout<[16, 64], register = [[0, 1], [0, 2], [0, 4], [0, 8], [8, 0]], lane = [[1, 0], [2, 0], [4, 0], [0, 16], [0, 32]]>
+#a = #warp.layout<[16, 256], register = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [0, 32], [0, 64], [0, 128], [8, 0]], lane = [[1, 0], [2, 0], [4, 0], [0, 0], [0, 0]]>
+#b = #warp.layout<[256, 64], register = [[0, 1], [0, 2], [0, 4], [0, 8], [1, 0], [2, 0], [4, 0], [8, 0], [16, 0], [32, 0], [64, 0], [128, 0]], lane = [[0, 0], [0, 0], [0, 0], [0, 16], [0, 32]]>
+#s = #warp.layout<[16, 256], offset = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [0, 32], [0, 64], [0, 128], [1, 0], [2, 0], [4, 0], [8, 0]]>
+#sk = #warp.layout<[256, 64], offset = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [0, 32], [1, 0], [2, 0], [4, 0], [8, 0], [16, 0], [32, 0], [64, 0], [128, 0]]>
+!acc = tensor<16x64xf32, #acc>
+!a = tensor<16x256xf32, #a>
+!b = tensor<256x64xf32, #b>
+
+module attributes {warp.target = "sm_90a"} {
+// CHECK-LABEL: func.func @multiply_adds
+// CHECK: %[[T:.*]] = warp.alloc : <16x256xf32
+// CHECK-NOT: warp.load_shared
+// CHECK: scf.for
+// CHECK: %[[A:.*]] = warp.load_shared %[[T]]
+// CHECK-NEXT: tile.dot %[[A]],
+func.func @multiply_adds(%zero: !acc, %n: i32) -> !acc attributes {tile.schedule = #tile.schedule<warps = 1, stages = 4>} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %tile = warp.alloc : <16x256xf32, #s>
+  %a = warp.load_shared %tile : <16x256xf32, #s> -> !a
+  warp.dealloc %tile : <16x256xf32, #s>
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%sum = %zero) -> !acc : i32 {
+    %tb = warp.alloc : <256x64xf32, #sk>
+    %b = warp.load_shared %tb : <256x64xf32, #sk> -> !b
+    %d = tile.dot %a, %b, %sum {precision = #tile<precision ieee>} : !a * !b -> !acc
+    warp.dealloc %tb : <256x64xf32, #sk>
+    scf.yield %d : !acc
+  }
+  return %r : !acc
+}
+}

@@ -126,3 +126,38 @@ func.func @fma_in_loop(%x: !own, %b: !b, %c: !own, %n: i32) -> !own {
   return %r : !own
 }
 }
+
+// -----
+
+#b = #warp.layout<[256, 16], register = [[0, 1], [1, 0], [2, 0], [4, 0], [8, 0], [16, 0], [32, 0], [64, 0], [128, 0]], lane = [[0, 0], [0, 0], [0, 0], [0, 2], [0, 4]], warp = [[0, 8]]>
+#acc = #warp.layout<[16, 16], register = [[0, 1], [8, 0]], lane = [[1, 0], [2, 0], [4, 0], [0, 2], [0, 4]], warp = [[0, 8]]>
+#row = #warp.layout<[16, 256], register = [[0, 1], [0, 2], [1, 0], [2, 0], [4, 0], [8, 0]], lane = [[0, 4], [0, 8], [0, 16], [0, 32], [0, 64]], warp = [[0, 128]]>
+#a = #warp.layout<[16, 256], register = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [0, 32], [0, 64], [0, 128], [8, 0]], lane = [[1, 0], [2, 0], [4, 0], [0, 0], [0, 0]], warp = [[0, 0]]>
+!acc = tensor<16x16xf32, #acc>
+!row = tensor<16x256xf32, #row>
+!a = tensor<16x256xf32, #a>
+!b = tensor<256x16xf32, #b>
+
+// One that takes many registers goes there through a tile, which is read where it was converted: whether in the loop
+// instead, warp-reload-operands decides.
+// CHECK-LABEL: func.func @much_before_loop
+// CHECK: %[[S:.*]] = warp.alloc : <16x256xf32,
+// CHECK: warp.store_shared %{{.*}}, %[[S]]
+// CHECK: %[[A:.*]] = warp.load_shared %[[S]]
+// CHECK: scf.for
+// CHECK: tile.dot %[[A]],
+// CHECK: scf.yield
+// CHECK-NEXT: }
+// CHECK-NEXT: warp.dealloc %[[S]]
+module attributes {warp.target = "sm_80"} {
+func.func @much_before_loop(%x: !row, %b: !b, %c: !acc, %n: i32) -> !acc {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %a = warp.convert_layout %x : !row -> !a
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%sum = %c) -> !acc : i32 {
+    %d = tile.dot %a, %b, %sum {precision = #tile<precision ieee>} : !a * !b -> !acc
+    scf.yield %d : !acc
+  }
+  return %r : !acc
+}
+}

@@ -39,14 +39,13 @@ static Value memoryOf(Value shared) {
   return shared;
 }
 
-/// Whether a read may go past an op: it neither writes the read's memory nor lets other threads do so.
+/// Whether a read may go past an op: it neither writes the read's memory nor lets other threads do so. The end of that
+/// memory's life goes along.
 static bool mayPass(LoadSharedOp load, Operation *op) {
-  if (isa<LoadSharedOp, AllocOp>(op))
+  if (isa<LoadSharedOp, AllocOp, DeallocOp, AsyncWaitOp>(op))
     return true;
-  auto store = dyn_cast<StoreSharedOp>(op);
-  auto dealloc = dyn_cast<DeallocOp>(op);
-  if (store || dealloc)
-    return memoryOf(op->getOperand(store ? 1 : 0)) != memoryOf(load.getShared());
+  if (auto store = dyn_cast<StoreSharedOp>(op))
+    return memoryOf(store.getShared()) != memoryOf(load.getShared());
   return isMemoryEffectFree(op);
 }
 
@@ -73,7 +72,11 @@ void ReadLate::runOnOperation() {
     for (Value operand : {dot.getA(), dot.getB()})
       if (LoadSharedOp load = movableRead(dot, operand))
         reads.insert(isWrittenInItsBlock(load) ? reads.begin() : reads.end(), load);
-    for (LoadSharedOp load : reads)
+    for (LoadSharedOp load : reads) {
       load->moveBefore(dot);
+      for (Operation *user : memoryOf(load.getShared()).getUsers())
+        if (isa<DeallocOp>(user) && user->getBlock() == dot->getBlock() && user->isBeforeInBlock(dot))
+          user->moveAfter(dot);
+    }
   });
 }
