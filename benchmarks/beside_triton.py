@@ -5,6 +5,7 @@
     .venv/bin/python benchmarks/beside_triton.py --only matmul --json figures.json
     .venv/bin/python benchmarks/beside_triton.py --target sm_90a
     .venv/bin/python benchmarks/beside_triton.py --inductor
+    .venv/bin/python benchmarks/beside_triton.py --warps 2 --stages 2
 
 Both PTXs are made for one target, by default sm_80, and run on the simulator on fresh inputs, printed by their seed;
 results are compared with float64. A ratio is Weft's figure over Triton's. "Loop": machine instructions of a warp in the
@@ -12,6 +13,7 @@ loop with most products for each m16n8k16's multiply-adds, whatever instructions
 whose values are waited for in the same iteration with no product in between, beyond Triton's. Kernels are in
 tile_kernels; ``installed`` takes its from flash-linear-attention as installed. ``--inductor`` measures those that
 torch.compile writes of the functions in inductor_launches.py instead, whose results are compared with Triton's.
+``--warps`` and ``--stages`` launch every kernel otherwise than its authors do.
 """
 
 from __future__ import annotations
@@ -117,10 +119,8 @@ def summary(rows: list[dict[str, Any]], console: Console) -> None:
     console.print(table)
 
 
-def measured(
-    names: list[str], seed: int, folder: pathlib.Path | None, target: str, processes: int, console: Console
-) -> Iterable[dict[str, Any]]:
-    """Rows in the order of the names, measured by as many processes."""
+def measured(names: list[str], how: tuple[Any, ...], processes: int, console: Console) -> Iterable[dict[str, Any]]:
+    """Rows in the order of the names, measured by as many processes; ``how`` is what `measure` takes besides."""
     from tile_kernels.measured import begin, measure
 
     context = multiprocessing.get_context("spawn")
@@ -130,7 +130,7 @@ def measured(
         Progress(console=console) as bar,
     ):
         task = bar.add_task("kernels", total=len(names))
-        for done in as_completed([pool.submit(measure, name, seed, folder, target) for name in names]):
+        for done in as_completed([pool.submit(measure, name, *how) for name in names]):
             row = done.result()
             found[row["name"]] = row
             bar.update(task, advance=1, description=row["name"])
@@ -167,6 +167,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Measure tile kernels beside Triton's.")
     parser.add_argument("--only", default="", help="a regular expression that a kernel's name must have")
     parser.add_argument("--target", default="sm_80", help="that both compile for, such as sm_90a")
+    parser.add_argument("--warps", type=float, default=1, help="as many times a kernel's own warps, such as 0.5 or 2")
+    parser.add_argument("--stages", type=int, help="in place of a kernel's own")
     parser.add_argument("--inductor", action="store_true", help="measure kernels that torch.compile writes")
     parser.add_argument("--list", action="store_true", help="print the names of the kernels, and measure nothing")
     parser.add_argument("--json", type=pathlib.Path, help="write the figures to this file as well")
@@ -188,7 +190,8 @@ def compared(given: argparse.Namespace, console: Console) -> int:
         print("\n".join(names))
         return 0
     console.print(f"seed {given.seed}")
-    rows = list(measured(names, given.seed, given.ptx, given.target, given.processes, console))
+    how = (given.seed, given.ptx, given.target, given.warps, given.stages)
+    rows = list(measured(names, how, given.processes, console))
     if given.json:
         given.json.write_text(json.dumps(rows, indent=1))
     show(rows, console)

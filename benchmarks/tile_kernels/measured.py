@@ -119,11 +119,16 @@ def counted(report: Any) -> dict[str, int]:
     }
 
 
-def measure(name: str, seed: int, folder: pathlib.Path | None, target: str = TARGET) -> dict[str, Any]:
-    """A row of the table as JSON holds it; the PTX goes to the folder."""
+def measure(
+    name: str, seed: int, folder: pathlib.Path | None, target: str = TARGET, warps: float = 1, stages: int | None = None
+) -> dict[str, Any]:
+    """A row of the table as JSON holds it; the PTX goes to the folder. ``warps``: as many times the kernel's own, 1 to
+    16; ``stages`` in place of its own."""
     row: dict[str, Any] = {"name": name, "target": target, "seed": seed, "findings": [], "error": "", "peer_error": ""}
     try:
         case = made(name, seed)
+        count = min(max(int(case.warps * warps), 1), 16)
+        case = dataclasses.replace(case, warps=count, stages=stages or case.stages)
         wanted = requested(case, target)
         code = by_weft(wanted)
         _keep(folder, name, "weft", code)
