@@ -238,6 +238,13 @@ static int rematerialiseWhereItPays(MachineFunction &function, int limit, const 
   return rematerialise(function, limit, mnemonics, [&] { return !isAbove(function, limit + limit / 3, mnemonics); });
 }
 
+/// ptxas gives a kernel that it cannot keep from spilling the registers of some thirty-two, and many times the spills,
+/// unless it is told that one block on a multiprocessor is enough. It then takes a few more of any kernel, too.
+static void takeAllRegisters(Function &kernel) {
+  if (!kernel.hasFnAttribute("nvvm.minctasm"))
+    kernel.addFnAttr("nvvm.minctasm", "1");
+}
+
 bool OrderForRegisters::runOnMachineFunction(MachineFunction &function) {
   std::unique_ptr<MCInstPrinter> mnemonics = mnemonicsFor(function.getTarget());
   int recomputed = rematerialiseWhereItPays(function, registersPerThread, *mnemonics);
@@ -259,6 +266,8 @@ bool OrderForRegisters::runOnMachineFunction(MachineFunction &function) {
   }
   if (changed)
     forgetLastReads(function);
+  if (isAbove(function, registersPerThread, *mnemonics))
+    takeAllRegisters(function.getFunction());
   return changed;
 }
 
