@@ -145,7 +145,8 @@ QUICK = ("SEMA on a sequence",)
 )
 def test_mechanisms_give_the_same_bits_on_every_target(title, seed, monkeypatch):
     """Forward and backward. They are right on the default target (test_sema.py and the others); their tiles fit every
-    target's shared memory, so that their schedules are the same, and no target has arithmetic of its own."""
+    target's shared memory, so that their schedules are the same, and no target has arithmetic of its own. Where
+    warpgroups make products, sums lie otherwise and have another order: those results are judged by themselves."""
     torch.manual_seed(seed)
     each = MECHANISMS[title]
     tensors = list(drawn(each.inputs, torch.float16).values())
@@ -153,6 +154,9 @@ def test_mechanisms_give_the_same_bits_on_every_target(title, seed, monkeypatch)
     expected = _results(each, tensors)
     for name in NAMES[1:]:
         monkeypatch.setenv("WEFT_DEVICE", f"simulator:{name}")
+        if target_named(name).warpgroup_mma:
+            each.judged(torch.float16)
+            continue
         for one, other in zip(expected, _results(each, tensors), strict=True):
             assert torch.equal(one, other), (name, seed)
 

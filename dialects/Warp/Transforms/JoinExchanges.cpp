@@ -9,7 +9,7 @@
 // A joined one writes its scratch memory where it stands, and reads it behind the barrier of the next exchange, which
 // follows it. In straight code the earlier one goes down to the later one, and what is computed from it behind both:
 // arithmetic and loads from device memory may be between, no product and nothing that threads wait at. Its value is held
-// meanwhile, so that only small ones go. Both then need scratch memory at once: only as much as lets a multiprocessor hold
+// meanwhile, and what is computed with it, so that only small ones go. Both then need scratch memory at once: only as much as lets a multiprocessor hold
 // as many blocks as before, and only where the barriers are fewer in all. Scratch memory in bytes that others may still
 // read would want another one before it.
 #include "compiler/Target/TargetInfo.h"
@@ -56,6 +56,12 @@ static bool isSmall(ConvertLayoutOp exchange) {
   return registersOf(exchange.getSource()) <= fewRegisters;
 }
 
+/// Whether an op makes more than may be held until the next exchange: what it takes is held then, too.
+static bool makesMuch(Operation *op) {
+  constexpr int64_t manyRegisters = 32;
+  return llvm::any_of(op->getResults(), [](Value result) { return registersOf(result) > manyRegisters; });
+}
+
 /// Whether a conversion may go past an op: what it computes stays the same wherever, and nobody waits there.
 static bool isStraight(Operation *op) {
   if (isa<MmaOp, WgmmaOp, tile::DotOp, tile::RowDotOp>(op) || scratchBytes(op) > 0)
@@ -88,7 +94,7 @@ static std::optional<Next> nextOf(ArrayRef<ConvertLayoutOp> group) {
       next.exchange = exchange;
       return isDependent ? std::nullopt : std::optional(next);
     }
-    if (!isStraight(op) || (isDependent && isa<tile::LoadOp>(op)))
+    if (!isStraight(op) || (isDependent && (isa<tile::LoadOp>(op) || makesMuch(op))))
       return std::nullopt;
     if (isDependent) {
       makers.insert(op);

@@ -562,7 +562,7 @@ def WarpJoinExchanges : Pass<"warp-join-exchanges", "::mlir::func::FuncOp"> {
     Needs: all passes that make tiles or exchanges done; a module with `warp.target`.
 
     Rejects: nothing. Exchanges of which one's value is made from the other's are left alone, those of more than four
-    registers, which would be held meanwhile, and those whose scratch memory at once would take more than lets a
+    registers, or with which more than 32 are computed, which would be held meanwhile, and those whose scratch memory at once would take more than lets a
     multiprocessor hold as many blocks, or 16 warps. So are all where barriers would not be fewer.
 
     ```mlir

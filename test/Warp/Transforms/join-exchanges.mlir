@@ -8,6 +8,10 @@
 #thin = #warp.layout<[512], register = [[1]], lane = [[2], [4], [8], [16], [32]], warp = [[64], [128], [256]]>
 #thinner = #warp.layout<[512], register = [[256]], lane = [[2], [4], [8], [16], [32]], warp = [[64], [128], [1]]>
 #tile = #warp.layout<[64, 128], offset = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [0, 32], [0, 64], [1, 0], [2, 0], [4, 0], [8, 0], [16, 0], [32, 0]]>
+#row = #warp.layout<[1, 64], register = [[0, 32]], lane = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 0]], warp = [[0, 16]]>
+#square = #warp.layout<[32, 64], register = [[0, 32], [1, 0], [2, 0], [4, 0], [8, 0], [16, 0]], lane = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 0]], warp = [[0, 16]]>
+!row = tensor<1x64xf32, #row>
+!square = tensor<32x64xf32, #square>
 !a = tensor<64xf32, #a>
 !b = tensor<64xf32, #b>
 !wide = tensor<512xf32, #wide>
@@ -49,6 +53,8 @@ func.func @three(%x: !a, %y: !a, %p: tensor<64x!tile.ptr<f32>, #a>) -> !b
 // CHECK-NOT: warp.joined
 // CHECK-LABEL: func.func @large
 // CHECK-NOT: warp.joined
+// CHECK-LABEL: func.func @much
+// CHECK-NOT: warp.joined
 // CHECK-LABEL: func.func @too_much
 // CHECK-NOT: warp.joined
 func.func @one_of_the_other(%x: !a) -> !b attributes {tile.schedule = #tile.schedule<warps = 2, stages = 2>} {
@@ -76,6 +82,17 @@ func.func @large(%x: !wide, %y: !wide) -> (!other, !other) attributes {tile.sche
   %a = warp.convert_layout %x : !wide -> !other
   %b = warp.convert_layout %y : !wide -> !other
   func.return %a, %b : !other, !other
+}
+
+// And so would what is computed with it.
+
+func.func @much(%x: !a, %y: !a, %tile: !square) -> (!square, !b) attributes {tile.schedule = #tile.schedule<warps = 2, stages = 2>} {
+  %a = warp.convert_layout %x : !a -> !b
+  %row = tile.expand_dims %a {axis = 0 : i32} : !b -> !row
+  %rows = tile.broadcast %row : !row -> !square
+  %m = arith.mulf %tile, %rows : !square
+  %b = warp.convert_layout %y : !a -> !b
+  func.return %m, %b : !square, !b
 }
 
 // Scratch memory of both at once is more than a block has beside its tiles.
