@@ -85,13 +85,15 @@ private:
 
   /// Whether a load reads no more sectors in the other layout: its instructions fill as much of each, and no more warps
   /// read the same. Vectors are few sectors, of which those that an instruction leaves half are filled by others; every
-  /// warp may read one in a loop, where an exchange would be two barriers an iteration.
+  /// warp may read one in a loop, where an exchange would be two barriers an iteration, and one of fewer elements than
+  /// there are threads anywhere.
   bool readsNoMore(tile::LoadOp load, const LinearLayout &own, const LinearLayout &other) const {
     Access access = accessOf(load, axes, target);
     const bool isVector = access.shape.size() == 1;
     auto repeated = [](const LinearLayout &layout) { return llvm::popcount(layout.freeBits()[InDim::Warp]); };
+    const unsigned threads = own.size(InDim::Lane) * own.size(InDim::Warp);
     if (repeated(other) > repeated(own))
-      return isVector && load->getParentOfType<LoopLikeOpInterface>();
+      return isVector && (load->getParentOfType<LoopLikeOpInterface>() || access.shape.front() < threads);
     if (isVector)
       return true;
     return bytesPerRun(other, access) >= std::min<int64_t>(bytesPerRun(own, access), target.sectorBytes);

@@ -139,6 +139,40 @@ func.func @read_once(%q: !tile.ptr<bf16> {tile.divisibility = 16 : i32}, %g: !ti
 
 // -----
 
+// One of fewer elements than there are threads each warp reads for itself: an exchange would be a barrier.
+
+// CHECK-LABEL: func.func @few
+// CHECK: tile.load {{.*}} {warp.contiguity = 4 : i32{{.*}}} : tensor<64x!tile.ptr<bf16>,
+// CHECK-NOT: warp.convert_layout
+// CHECK: arith.extf
+// CHECK: return
+func.func @few(%q: !tile.ptr<bf16> {tile.divisibility = 16 : i32}, %g: !tile.ptr<f32> {tile.divisibility = 16 : i32}) attributes {tile.kernel} {
+  %r = tile.make_range {start = 0 : i32, end = 64 : i32} : tensor<64xi32>
+  %rs = tile.make_range {start = 0 : i32, end = 32 : i32} : tensor<32xi32>
+  %cs = tile.make_range {start = 0 : i32, end = 64 : i32} : tensor<64xi32>
+  %size = arith.constant dense<64> : tensor<32xi32>
+  %starts = arith.muli %rs, %size : tensor<32xi32>
+  %down = tile.expand_dims %starts {axis = 1 : i32} : tensor<32xi32> -> tensor<32x1xi32>
+  %right = tile.expand_dims %cs {axis = 0 : i32} : tensor<64xi32> -> tensor<1x64xi32>
+  %downs = tile.broadcast %down : tensor<32x1xi32> -> tensor<32x64xi32>
+  %rights = tile.broadcast %right : tensor<1x64xi32> -> tensor<32x64xi32>
+  %i = arith.addi %downs, %rights : tensor<32x64xi32>
+  %gb = tile.splat %g : !tile.ptr<f32> -> tensor<32x64x!tile.ptr<f32>>
+  %gp = tile.addptr %gb, %i : tensor<32x64x!tile.ptr<f32>>, tensor<32x64xi32>
+  %y = tile.load %gp : tensor<32x64x!tile.ptr<f32>>
+  %qb = tile.splat %q : !tile.ptr<bf16> -> tensor<64x!tile.ptr<bf16>>
+  %qp = tile.addptr %qb, %r : tensor<64x!tile.ptr<bf16>>, tensor<64xi32>
+  %x = tile.load %qp : tensor<64x!tile.ptr<bf16>>
+  %wide = arith.extf %x : tensor<64xbf16> to tensor<64xf32>
+  %line = tile.expand_dims %wide {axis = 0 : i32} : tensor<64xf32> -> tensor<1x64xf32>
+  %lines = tile.broadcast %line : tensor<1x64xf32> -> tensor<32x64xf32>
+  %p = arith.mulf %y, %lines : tensor<32x64xf32>
+  tile.store %gp, %p : tensor<32x64x!tile.ptr<f32>>
+  func.return
+}
+
+// -----
+
 // 256 indices are compared with 32 numbers: where they are compared a lane has 64 of them. They are loaded as they lie,
 // each once, and exchanged.
 
