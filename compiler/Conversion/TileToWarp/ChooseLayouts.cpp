@@ -290,6 +290,40 @@ WarpGrid warpGrid(int64_t M, int64_t N, std::array<int32_t, 3> instruction, int 
   return best;
 }
 
+/// The layout with the last registers' elements in warps that would repeat those of others.
+static LinearLayout withoutRepeatedWarps(const LinearLayout &layout) {
+  ArrayRef<uint32_t> left = layout.bases(InDim::Register), warps = layout.bases(InDim::Warp);
+  const size_t moved = std::min<size_t>(llvm::count(warps, 0u), left.size() - 1);
+  LinearLayout shared(layout.shape());
+  for (uint32_t basis : left.drop_back(moved))
+    shared.append(InDim::Register, basis);
+  for (uint32_t basis : layout.bases(InDim::Lane))
+    shared.append(InDim::Lane, basis);
+  left = left.take_back(moved);
+  for (uint32_t basis : warps) {
+    bool takes = basis == 0 && !left.empty();
+    shared.append(InDim::Warp, takes ? left.front() : basis);
+    left = left.drop_front(takes ? 1 : 0);
+  }
+  return shared;
+}
+
+LinearLayout shiftedLayout(const LinearLayout &source, unsigned axis) {
+  constexpr std::array<int32_t, 3> instruction{16, 8, 16};
+  ArrayRef<int64_t> shape = source.shape();
+  const unsigned last = source.rank() - 1;
+  if (axis == last || source.bases(InDim::Block).size() || shape[last] < instruction[1])
+    return source;
+  const int64_t columns = shape[last], rows = source.numElements() / columns;
+  RegisterRun run = registerRun(source);
+  if (rows < instruction[0] || run.axis == last || run.length == 1)
+    return source;
+  const int warps = source.size(InDim::Warp);
+  LinearLayout sums =
+      warp::mmaAccLayout({rows, columns}, warpGrid(rows, columns, instruction, warps, false), warp::fragments16x8());
+  return withoutRepeatedWarps(sums).reshape(shape);
+}
+
 LinearLayout fmaLayout(ArrayRef<int64_t> shape, int warps) {
   constexpr unsigned M = 0, N = 1;
   AxisBits bits(shape);

@@ -93,6 +93,11 @@ warp::LinearLayout sharedOutLayout(const warp::LinearLayout &layout, int64_t wid
 warp::WarpGrid warpGrid(int64_t M, int64_t N, std::array<int32_t, 3> instruction, int warps, bool chained,
                         int64_t leastRows = 1);
 
+/// The layout that a shift along `axis` gives, of elements of 2 bytes that it takes in `source`. It goes through a tile in
+/// shared memory whose lines are along the last other axis: where neighbours in registers are along a line, `source`; else
+/// that of a product's sums of this shape, whose words along a line are stored without bank conflicts, each once.
+warp::LinearLayout shiftedLayout(const warp::LinearLayout &source, unsigned axis);
+
 /// Accumulator of a product by fused multiply-adds: each lane holds groups of four neighbours along N, lanes form an 8
 /// × 4 grid of such groups, so that a lane's operands are read from shared memory 16 bytes at a time without bank
 /// conflicts.

@@ -141,6 +141,10 @@ LayoutAttr LayoutRules::layoutFromOperand(Operation *op, LayoutAttr operand) con
       .Case([&](tile::ReshapeOp reshape) { return attr(operand.getLayout().reshape(reshape.getType().getShape())); })
       .Case([&](tile::JoinOp) { return attr(joinedLayout(operand.getLayout())); })
       .Case([&](tile::SplitOp) { return splitLayout(operand.getLayout()) ? operand : LayoutAttr(); })
+      .Case([&](tile::ShiftOp shift) {
+        const bool half = tensorOf(shift.getSource()).getElementTypeBitWidth() == 16;
+        return half ? attr(shiftedLayout(operand.getLayout(), shift.getAxis())) : operand;
+      })
       .Default(operand);
 }
 

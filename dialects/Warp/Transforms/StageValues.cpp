@@ -46,7 +46,8 @@ struct StageValues : weft::warp::impl::WarpStageValuesBase<StageValues> {
 class Tile {
 public:
   Tile(Value value, unsigned contiguousAxis)
-      : Tile(value, tileLayout(cast<RankedTensorType>(value.getType()).getShape(), contiguousAxis, bytesOf(value))) {}
+      : Tile(value,
+             swizzledLayout(cast<RankedTensorType>(value.getType()).getShape(), contiguousAxis, bytesOf(value))) {}
   Tile(Value value, const LinearLayout &layout) : value(value), b(value.getContext()) {
     auto type = cast<RankedTensorType>(value.getType());
     shared = SharedType::get(b.getContext(), 1, type.getShape(), type.getElementType(),
@@ -77,15 +78,6 @@ public:
   }
 
 private:
-  static LinearLayout tileLayout(ArrayRef<int64_t> shape, unsigned contiguousAxis, unsigned bytes) {
-    if (shape.size() < 2 || contiguousAxis + 1 != shape.size())
-      return swizzledLayout(shape, contiguousAxis, bytes);
-    int64_t lines = 1;
-    for (int64_t size : shape.drop_back())
-      lines *= size;
-    return swizzledLayout({lines, shape.back()}, 1, bytes).reshape(shape);
-  }
-
   OpBuilder b;
   Operation *last = nullptr;
 };

@@ -31,33 +31,49 @@ std::optional<unsigned> axisOfFirst(const LinearLayout &layout, InDim dim) {
 }
 } // namespace
 
-LinearLayout weft::warp::swizzledLayout(ArrayRef<int64_t> shape, unsigned contiguousAxis, unsigned elementBytes,
-                                        ArrayRef<unsigned> firstBits) {
-  int64_t lineBytes = shape[contiguousAxis] * elementBytes;
-  if (shape.size() != 2 || lineBytes <= pieceBytes)
-    return plainLayout(shape, contiguousAxis);
-  unsigned lineAxis = 1 - contiguousAxis;
-  int64_t piece = pieceBytes / elementBytes;
+/// Of lines along the last of two axes, longer than a piece.
+static LinearLayout swizzledLines(int64_t lines, int64_t lineElements, unsigned elementBytes,
+                                  ArrayRef<unsigned> firstBits) {
+  const int64_t lineBytes = lineElements * elementBytes, piece = pieceBytes / elementBytes;
   unsigned pieceBits = Log2_64(std::min<int64_t>(lineBytes, bankLineBytes) / pieceBytes);
   unsigned firstLineBit = lineBytes < bankLineBytes ? Log2_64(bankLineBytes / lineBytes) : 0;
   // With 4-byte elements, 8 neighbours are two pieces, with 8-byte elements 4: lines 0 to 3 must then differ in the
   // piece bits above the lowest.
   unsigned rotation = elementBytes >= 4 ? 1 : 0;
 
-  LinearLayout layout(shape);
-  layout.appendAxis(InDim::Offset, contiguousAxis, Log2_64(shape[contiguousAxis]), 1);
+  LinearLayout layout({lines, lineElements});
+  layout.appendAxis(InDim::Offset, 1, Log2_64(lineElements), 1);
   SmallVector<unsigned> lineBits(firstBits);
-  for (unsigned bit = 0; bit < Log2_64(shape[lineAxis]); ++bit)
+  for (unsigned bit = 0; bit < Log2_64(lines); ++bit)
     if (!is_contained(firstBits, bit))
       lineBits.push_back(bit);
   for (auto [bit, coordinateBit] : enumerate(lineBits)) {
-    SmallVector<int64_t, 2> element(2, 0);
-    element[lineAxis] = int64_t(1) << coordinateBit;
+    SmallVector<int64_t, 2> element{int64_t(1) << coordinateBit, 0};
     if (bit >= firstLineBit && bit - firstLineBit < pieceBits)
-      element[contiguousAxis] = piece << (bit - firstLineBit + rotation) % pieceBits;
+      element[1] = piece << (bit - firstLineBit + rotation) % pieceBits;
     layout.append(InDim::Offset, element);
   }
   return layout;
+}
+
+LinearLayout weft::warp::swizzledLayout(ArrayRef<int64_t> shape, unsigned contiguousAxis, unsigned elementBytes,
+                                        ArrayRef<unsigned> firstBits) {
+  if (shape.size() < 2 || shape[contiguousAxis] * elementBytes <= pieceBytes)
+    return plainLayout(shape, contiguousAxis);
+  SmallVector<int32_t> order, back(shape.size());
+  SmallVector<int64_t> turned;
+  int64_t lines = 1;
+  for (unsigned axis = 0; axis < shape.size(); ++axis)
+    if (axis != contiguousAxis) {
+      order.push_back(axis);
+      lines *= shape[axis];
+    }
+  order.push_back(contiguousAxis);
+  for (auto [to, from] : enumerate(order)) {
+    back[from] = to;
+    turned.push_back(shape[from]);
+  }
+  return swizzledLines(lines, shape[contiguousAxis], elementBytes, firstBits).reshape(turned).permute(back);
 }
 
 unsigned weft::warp::contiguousAxis(const LinearLayout &layout) {

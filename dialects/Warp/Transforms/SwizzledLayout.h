@@ -14,8 +14,8 @@ namespace weft::warp {
 ///   - 8 neighbouring pieces are written (`cp.async` and `st.shared` of 16 bytes),
 ///   - for 4-byte elements, 4 lines × 8 neighbours are read (the tf32 operand that ldmatrix cannot transpose), for
 ///     8-byte ones 4 lines × 4 neighbours (operands of f64, a half warp at a time).
-/// Lines shorter than 128 bytes (all banks) share a line of banks; the xor then takes the bits above. Tiles of rank
-/// other than 2 are not swizzled. Lines are numbered by the bits of their coordinate in order, after those that
+/// Lines shorter than 128 bytes (all banks) share a line of banks; the xor then takes the bits above. Lines are numbered
+/// by the other axes' coordinates, the last axis fastest: by the bits of that number in order, after those that
 /// `firstBits` names: 8 lines that differ in its bits alone are then read as 8 neighbours are.
 LinearLayout swizzledLayout(llvm::ArrayRef<int64_t> shape, unsigned contiguousAxis, unsigned elementBytes,
                             llvm::ArrayRef<unsigned> firstBits = {});

@@ -115,9 +115,9 @@ bool takesLess(const MatrixExchange &exchange, const SharedAccess &plainWrite, c
 std::optional<MatrixExchange> matrixExchange(ConvertLayoutOp op, const SharedAccess &plainWrite,
                                              const SharedAccess &plainRead) {
   auto type = cast<RankedTensorType>(op.getSource().getType());
-  if (type.getRank() != 2 || elementBytes(type.getElementType()) != 2)
+  if (type.getRank() < 2 || elementBytes(type.getElementType()) != 2)
     return std::nullopt;
-  for (unsigned axis : {1u, 0u}) {
+  for (unsigned axis = type.getRank(); axis-- > 0;) {
     std::optional<MatrixExchange> exchange = exchangeThrough(op, swizzledLayout(type.getShape(), axis, 2));
     if (!exchange || !takesLess(*exchange, plainWrite, plainRead))
       continue;
