@@ -247,6 +247,32 @@ func.func @load_shifted_c2_offset(%x: !warp.shared<4xf32, #s>) {
 
 // -----
 
+#a = #warp.layout<[4, 2], lane = [[0, 1], [1, 0], [2, 0], [0, 0], [0, 0]]>
+#s = #warp.layout<[4, 2], offset = [[0, 1], [1, 0], [2, 0]]>
+func.func @load_shifted_c2_margin(%x: !warp.shared<4x2xf32, #s, margin = 2>) {
+  // expected-error @below {{expected axis 0 and an 'offset' of a magnitude of at most 2, the margin, but got axis 0 and 3}}
+  %t = warp.load_shifted %x {axis = 0 : i32, offset = 3 : i32} : !warp.shared<4x2xf32, #s, margin = 2> -> tensor<4x2xf32, #a>
+  return
+}
+
+// -----
+
+#a = #warp.layout<[4, 2], lane = [[0, 1], [1, 0], [2, 0], [0, 0], [0, 0]]>
+#s = #warp.layout<[4, 2], offset = [[0, 1], [1, 0], [2, 0]]>
+func.func @load_shared_c1_margin(%x: !warp.shared<4x2xf32, #s, margin = 2>) {
+  // expected-error @below {{expected a tile without a margin, but got '!warp.shared<4x2xf32, #warp.layout<[4, 2], offset = [[0, 1], [1, 0], [2, 0]]>, margin = 2>'}}
+  %t = warp.load_shared %x : !warp.shared<4x2xf32, #s, margin = 2> -> tensor<4x2xf32, #a>
+  return
+}
+
+// -----
+
+#s = #warp.layout<[4, 2], offset = [[1, 0], [2, 0], [0, 1]]>
+// expected-error @below {{expected offsets in row-major order of a tile with a margin, but got a margin of 2, 1 stages and}}
+func.func @shared_c2(%x: !warp.shared<4x2xf32, #s, margin = 2>)
+
+// -----
+
 #a = #warp.layout<[4], lane = [[1], [2], [0], [0], [0]]>
 #s = #warp.layout<[4], offset = [[1], [2]]>
 func.func @pointers(%p: tensor<4xf32, #a>, %x: !warp.shared<4xf32, #s>) {

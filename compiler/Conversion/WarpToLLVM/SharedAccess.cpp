@@ -11,14 +11,42 @@ using weft::warp::SharedAccess;
 
 namespace weft {
 
-TileAddress::TileAddress(Emitter &emitter, Value base, ArrayRef<uint32_t> laneBases, ArrayRef<uint32_t> warpBases)
-    : emitter(emitter), base(base), variable(emitter.xorOfBits(laneBases, warpBases)) {
-  // A constant at the end of the base goes to the end of every address.
-  if (auto step = base.getDefiningOp<LLVM::GEPOp>())
-    if (auto index = dyn_cast<IntegerAttr>(step.getIndices()[0])) {
-      this->base = step.getBase();
-      constantBytes = index.getInt();
-    }
+SmallVector<Apart, 2> apartIn(warp::SharedType shared) {
+  if (!shared.getMargin())
+    return {};
+  const int64_t line = shared.getLineBytes(), run = line * shared.getShape()[shared.getShape().size() - 2];
+  SmallVector<Apart, 2> apart;
+  if (shared.getLinePitch() != line)
+    apart.push_back({llvm::Log2_64(line), shared.getLinePitch() - line});
+  if (shared.getRuns() > 1)
+    apart.push_back({llvm::Log2_64(run), shared.getMarginBytes()});
+  return apart;
+}
+
+int64_t placeOf(uint32_t offset, ArrayRef<Apart> apart) {
+  int64_t place = offset;
+  for (const Apart &each : apart)
+    place += int64_t(offset >> each.bit) * each.bytes;
+  return place;
+}
+
+void keepWithinLines(SharedAccess &access, warp::SharedType shared) {
+  const size_t bits = shared.getMargin() ? llvm::Log2_64(shared.getShape().back()) : access.pieceBits.size();
+  if (access.pieceBits.size() > bits)
+    access.pieceBits.resize(bits);
+}
+
+TileAddress::TileAddress(Emitter &emitter, Value base, ArrayRef<uint32_t> laneBases, ArrayRef<uint32_t> warpBases,
+                         ArrayRef<Apart> apart)
+    : emitter(emitter), base(base), variable(emitter.xorOfBits(laneBases, warpBases)), apart(apart) {
+  // Constants at the end of the base go to the end of every address.
+  while (auto step = this->base.getDefiningOp<LLVM::GEPOp>()) {
+    auto index = dyn_cast<IntegerAttr>(step.getIndices()[0]);
+    if (!index)
+      break;
+    this->base = step.getBase();
+    constantBytes += index.getInt();
+  }
   for (ArrayRef<uint32_t> bases : {laneBases, warpBases})
     for (uint32_t bits : bases)
       variableBits |= bits;
@@ -31,9 +59,17 @@ Value TileAddress::at(uint32_t constant) {
     Value bytes = variable;
     if (mixed)
       bytes = LLVM::XOrOp::create(emitter.b, emitter.loc, bytes, emitter.i32(mixed));
-    pointer = variableBits ? emitter.offset(base, bytes) : base;
+    Value place = bytes;
+    for (const Apart &each : apart) {
+      if (!(variableBits >> each.bit))
+        continue;
+      Value count = LLVM::LShrOp::create(emitter.b, emitter.loc, bytes, emitter.i32(each.bit));
+      Value more = LLVM::MulOp::create(emitter.b, emitter.loc, count, emitter.i32(each.bytes));
+      place = LLVM::AddOp::create(emitter.b, emitter.loc, place, more);
+    }
+    pointer = variableBits ? emitter.offset(base, place) : base;
   }
-  return emitter.offset(pointer, constantBytes + static_cast<int64_t>(constant & ~variableBits));
+  return emitter.offset(pointer, constantBytes + placeOf(constant & ~variableBits, apart));
 }
 
 Value computedHere(Emitter &emitter, Value value) {
@@ -77,9 +113,10 @@ static SmallVector<SharedPiece> piecesOf(const SharedAccess &access) {
   return pieces;
 }
 
-static TileAddress addressesOf(Emitter &emitter, Value base, const SharedAccess &access, unsigned bytes) {
+static TileAddress addressesOf(Emitter &emitter, Value base, const SharedAccess &access, unsigned bytes,
+                               ArrayRef<Apart> apart = {}) {
   return TileAddress(emitter, base, inBytes(access.offsets.bases(InDim::Lane), bytes),
-                     inBytes(access.offsets.bases(InDim::Warp), bytes));
+                     inBytes(access.offsets.bases(InDim::Warp), bytes), apart);
 }
 
 void shareRepeated(const warp::LinearLayout &offsets, MutableArrayRef<Value> registers) {
@@ -92,8 +129,7 @@ void shareRepeated(const warp::LinearLayout &offsets, MutableArrayRef<Value> reg
       value = known.lookup(offsets.apply(InDim::Register, reg));
 }
 
-/// `value`, of `bytes` bytes, to `pointer` where `predicate` is true.
-static void predicatedStore(Emitter &emitter, Value value, Value pointer, unsigned bytes, Value predicate) {
+void predicatedStore(Emitter &emitter, Value value, Value pointer, unsigned bytes, Value predicate) {
   OpBuilder &b = emitter.b;
   unsigned words = std::max(1u, bytes / 4), bits = 8 * bytes / words;
   SmallVector<Value> operands;
@@ -119,14 +155,15 @@ static void predicatedStore(Emitter &emitter, Value value, Value pointer, unsign
   emitter.inlineAsm(code, constraints + "r,b,~{memory}", {}, operands, /*sideEffects=*/true);
 }
 
-void emitSharedStore(Emitter &emitter, Value base, const SharedAccess &access, ArrayRef<Value> registers, bool here) {
+void emitSharedStore(Emitter &emitter, Value base, const SharedAccess &access, ArrayRef<Value> registers, bool here,
+                     ArrayRef<Apart> apart) {
   OpBuilder &b = emitter.b;
   Type element = registers.front().getType(), stored = element;
   bool widens = element.isInteger() && element.getIntOrFloatBitWidth() < 8;
   if (widens || isa<LLVM::LLVMPointerType>(element))
     stored = isa<LLVM::LLVMPointerType>(element) ? Type(b.getI64Type()) : storedType(emitter, element);
   unsigned bytes = stored.getIntOrFloatBitWidth() / 8;
-  TileAddress addresses = addressesOf(emitter, base, access, bytes);
+  TileAddress addresses = addressesOf(emitter, base, access, bytes, apart);
   if (here)
     addresses.computeHere();
   Value owner = emitter.isOwner(access.offsets);

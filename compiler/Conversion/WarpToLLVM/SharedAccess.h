@@ -9,13 +9,26 @@
 
 namespace weft {
 
+/// Bytes that lie between the lines of a tile with a margin, and between its runs of lines: at every multiple of
+/// 2^`bit` bytes of an offset `bytes` more. Places of offsets without a bit in common add up.
+struct Apart {
+  unsigned bit;
+  int64_t bytes;
+};
+/// Those of a tile; none without a margin.
+llvm::SmallVector<Apart, 2> apartIn(warp::SharedType shared);
+/// The place of an offset, in bytes.
+int64_t placeOf(uint32_t offset, llvm::ArrayRef<Apart> apart);
+/// Leaves of a piece what is of one line, where lines are apart.
+void keepWithinLines(warp::SharedAccess &access, warp::SharedType shared);
+
 /// Pointers into one tile, for places whose offsets are the xor of what lanes, warps and a constant contribute. All
 /// offsets in bytes.
 class TileAddress {
 public:
   /// `base` is the tile's address; `laneBases` and `warpBases` say what each bit of the lane and the warp contributes.
   TileAddress(Emitter &emitter, mlir::Value base, llvm::ArrayRef<uint32_t> laneBases,
-              llvm::ArrayRef<uint32_t> warpBases);
+              llvm::ArrayRef<uint32_t> warpBases, llvm::ArrayRef<Apart> apart = {});
   /// The address for a constant part. The bits of it that no lane or warp touches become an immediate offset; the
   /// others cost one xor and one addition, shared by equal ones.
   mlir::Value at(uint32_t constant);
@@ -25,6 +38,7 @@ public:
 private:
   Emitter &emitter;
   mlir::Value base, variable;
+  llvm::SmallVector<Apart, 2> apart;
   uint32_t variableBits = 0;
   int64_t constantBytes = 0;
   llvm::DenseMap<uint32_t, mlir::Value> pointers;
@@ -36,11 +50,13 @@ mlir::Value bytesBefore(warp::StageOp stage, Emitter &e);
 /// Gives registers that repeat others, and are null, those others' values.
 void shareRepeated(const warp::LinearLayout &offsets, llvm::MutableArrayRef<mlir::Value> registers);
 
+/// Stores `value`, of `bytes` bytes, to `pointer` in shared memory where `predicate` is true.
+void predicatedStore(Emitter &emitter, mlir::Value value, mlir::Value pointer, unsigned bytes, mlir::Value predicate);
 /// Writes a tensor's registers to a tile, or reads them, in the widest pieces that the access allows. Elements narrower
 /// than a byte, and pointers, travel as integers. Where several lanes or warps hold an element, one of them writes it.
-/// `here`: by addresses that are computed where it happens.
+/// `here`: by addresses that are computed where it happens. `apart`: bytes between the tile's lines.
 void emitSharedStore(Emitter &emitter, mlir::Value base, const warp::SharedAccess &access,
-                     llvm::ArrayRef<mlir::Value> registers, bool here = false);
+                     llvm::ArrayRef<mlir::Value> registers, bool here = false, llvm::ArrayRef<Apart> apart = {});
 /// `value` (i32) as something that nobody knows before: what is computed from it is computed here.
 mlir::Value computedHere(Emitter &emitter, mlir::Value value);
 /// Whether a loop around an op writes so many tiles that the addresses of them all, which are the same in every round,

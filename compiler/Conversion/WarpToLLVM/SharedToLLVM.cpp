@@ -53,16 +53,47 @@ LogicalResult lowerLoadShared(LoadSharedOp op, Emitter &e) {
   return success();
 }
 
+/// Zeros in the lines before, between and after a tile's runs of lines.
+void clearMargins(SharedType shared, Value base, Emitter &e) {
+  const int64_t piece = std::min<int64_t>(16, shared.getLineBytes()), pieces = shared.getLineBytes() / piece;
+  const int64_t lines = (shared.getRuns() + 1) * shared.getMargin(), threads = 32 * e.warps;
+  auto constant = [&](int64_t number) { return e.i32(number); };
+  for (int64_t first = 0; first < lines * pieces; first += threads) {
+    Value number = LLVM::AddOp::create(e.b, e.loc, e.thread(), constant(first));
+    auto quotient = [&](Value of, int64_t by) -> Value {
+      return by == 1 ? of : LLVM::UDivOp::create(e.b, e.loc, of, constant(by)).getResult();
+    };
+    auto rest = [&](Value of, int64_t by) -> Value {
+      return by == 1 ? constant(0) : LLVM::URemOp::create(e.b, e.loc, of, constant(by)).getResult();
+    };
+    auto times = [&](Value of, int64_t by) { return LLVM::MulOp::create(e.b, e.loc, of, constant(by)).getResult(); };
+    Value line = quotient(number, pieces), run = times(quotient(line, shared.getMargin()), shared.getRunPitch());
+    Value within = times(rest(line, shared.getMargin()), shared.getLinePitch());
+    Value place = LLVM::AddOp::create(e.b, e.loc, LLVM::AddOp::create(e.b, e.loc, run, within),
+                                      times(rest(number, pieces), piece));
+    Value owner = LLVM::ICmpOp::create(e.b, e.loc, LLVM::ICmpPredicate::ult, number, constant(lines * pieces));
+    Type type = piece > 4 ? Type(VectorType::get(piece / 4, e.b.getI32Type())) : Type(e.b.getIntegerType(8 * piece));
+    predicatedStore(e, e.zero(type), e.offset(base, place), piece, owner);
+  }
+}
+
 LogicalResult lowerStoreShared(StoreSharedOp op, Emitter &e) {
   SharedType shared = op.getShared().getType();
   unsigned bytes = llvm::divideCeil(shared.getElementType().getIntOrFloatBitWidth(), 8);
   SharedAccess access = accessOf(layoutOf(op.getValue().getType()), shared.linear(), bytes);
+  keepWithinLines(access, shared);
+  SmallVector<Apart, 2> apart = apartIn(shared);
+  Value base = e.scalar(op.getShared());
+  if (shared.getMargin()) {
+    clearMargins(shared, base, e);
+    base = e.offset(base, shared.getMarginBytes());
+  }
   std::optional<MatrixAccess> matrices;
   if (e.target.matrixStores && repeatedThreadBits(access.offsets, e.warps) == 0)
     matrices = matrixStore(access, shared.getElementType().getIntOrFloatBitWidth());
   if (matrices) {
-    TileAddress addresses(e, e.scalar(op.getShared()), inBytes(matrices->laneOffsets, bytes),
-                          inBytes(access.offsets.bases(InDim::Warp), bytes));
+    TileAddress addresses(e, base, inBytes(matrices->laneOffsets, bytes),
+                          inBytes(access.offsets.bases(InDim::Warp), bytes), apart);
     if (isInLoopOfManyStores(op))
       addresses.computeHere();
     if (auto remark = remarks::decided(remarks::access, op))
@@ -74,7 +105,7 @@ LogicalResult lowerStoreShared(StoreSharedOp op, Emitter &e) {
     return success();
   }
   sayPieces(op, "writes", op.getValue().getType(), "to", access, bytes);
-  emitSharedStore(e, e.scalar(op.getShared()), access, e.registers(op.getValue()), isInLoopOfManyStores(op));
+  emitSharedStore(e, base, access, e.registers(op.getValue()), isInLoopOfManyStores(op), apart);
   return success();
 }
 

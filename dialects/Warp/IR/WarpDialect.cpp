@@ -179,15 +179,44 @@ RankedTensorType weft::warp::withLayout(RankedTensorType type, const LinearLayou
 
 // Shared memory.
 
+static int64_t productOf(ArrayRef<int64_t> sizes) {
+  int64_t product = 1;
+  for (int64_t size : sizes)
+    product *= size;
+  return product;
+}
+
+int64_t SharedType::getElementBytes() { return llvm::divideCeil(getElementType().getIntOrFloatBitWidth(), 8); }
+
 int64_t SharedType::getTileBytes() {
-  int64_t elements = 1;
-  for (int64_t size : getShape())
-    elements *= size;
-  return elements * llvm::divideCeil(getElementType().getIntOrFloatBitWidth(), 8);
+  if (getMargin())
+    return getRuns() * getRunPitch() + getMarginBytes();
+  return productOf(getShape()) * getElementBytes();
+}
+
+int64_t SharedType::getLinePitch() {
+  constexpr int64_t pieceBytes = 16;
+  return getLineBytes() + (getLineBytes() > pieceBytes ? pieceBytes : 0);
+}
+
+int64_t SharedType::getRunPitch() { return (getShape()[getShape().size() - 2] + getMargin()) * getLinePitch(); }
+
+int64_t SharedType::getRuns() { return productOf(getShape().drop_back(2)); }
+
+/// Why a tile has no such margin; empty where it may.
+static StringRef whyNoMargin(int64_t margin, int64_t stages, const LinearLayout &layout) {
+  if (margin < 0 || layout.rank() < 2 || margin > layout.shape()[layout.rank() - 2])
+    return "at least two axes, and a margin of at most the size of the last but one";
+  if (stages != 1)
+    return "one stage of a tile with a margin";
+  for (auto [bit, basis] : llvm::enumerate(layout.bases(InDim::Offset)))
+    if (basis != 1u << bit)
+      return "offsets in row-major order of a tile with a margin";
+  return "";
 }
 
 LogicalResult SharedType::verify(function_ref<InFlightDiagnostic()> emitError, int64_t stages, ArrayRef<int64_t> shape,
-                                 Type elementType, LayoutAttr layout) {
+                                 Type elementType, LayoutAttr layout, int64_t margin) {
   if (stages < 1)
     return emitError() << "expected at least one stage, but got " << stages;
   if (!elementType.isIntOrFloat())
@@ -198,11 +227,14 @@ LogicalResult SharedType::verify(function_ref<InFlightDiagnostic()> emitError, i
   if (linear.size(InDim::Offset) != linear.numElements() || !linear.isSurjective() ||
       (linear.numElements() > 1 && linear.bases(InDim::Offset).empty()))
     return emitError() << "expected a layout that gives each element one offset, but got " << layout;
+  if (StringRef why = margin ? whyNoMargin(margin, stages, linear) : ""; !why.empty())
+    return emitError() << "expected " << why << ", but got a margin of " << margin << ", " << stages << " stages and "
+                       << layout;
   return success();
 }
 
 Type SharedType::parse(AsmParser &parser) {
-  int64_t stages = 1;
+  int64_t stages = 1, margin = 0;
   SmallVector<int64_t> shape;
   Type element;
   LayoutAttr layout;
@@ -212,10 +244,15 @@ Type SharedType::parse(AsmParser &parser) {
     if (parser.parseEqual() || parser.parseInteger(stages) || parser.parseComma())
       return {};
   if (parser.parseDimensionList(shape, /*allowDynamic=*/false) || parser.parseType(element) || parser.parseComma() ||
-      parser.parseAttribute(layout) || parser.parseGreater())
+      parser.parseAttribute(layout))
+    return {};
+  if (succeeded(parser.parseOptionalComma()))
+    if (parser.parseKeyword("margin") || parser.parseEqual() || parser.parseInteger(margin))
+      return {};
+  if (parser.parseGreater())
     return {};
   return SharedType::getChecked([&] { return parser.emitError(parser.getNameLoc()); }, parser.getContext(), stages,
-                                shape, element, layout);
+                                shape, element, layout, margin);
 }
 
 void SharedType::print(AsmPrinter &printer) const {
@@ -224,5 +261,8 @@ void SharedType::print(AsmPrinter &printer) const {
     printer << "stages = " << getStages() << ", ";
   for (int64_t size : getShape())
     printer << size << "x";
-  printer << getElementType() << ", " << getLayout() << ">";
+  printer << getElementType() << ", " << getLayout();
+  if (getMargin())
+    printer << ", margin = " << getMargin();
+  printer << ">";
 }

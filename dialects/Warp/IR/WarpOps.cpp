@@ -102,7 +102,16 @@ LogicalResult PermuteSharedOp::verify() {
   return success();
 }
 
+/// A margin is for what reads a tile shifted: its lines are apart.
+static LogicalResult verifyNoMargin(Operation *op, SharedType shared) {
+  if (shared.getMargin())
+    return op->emitOpError() << "expected a tile without a margin, but got " << shared;
+  return success();
+}
+
 LogicalResult LoadSharedOp::verify() {
+  if (failed(verifyNoMargin(*this, getShared().getType())))
+    return failure();
   return verifyTile(*this, getResult().getType(), elementTypeOf(getResult().getType()), getShared().getType());
 }
 
@@ -116,6 +125,10 @@ LogicalResult LoadShiftedOp::verify() {
   if (std::abs(offset) >= shape[axis])
     return emitOpError() << "expected an 'offset' of a magnitude below " << shape[axis] << ", the size along axis "
                          << axis << ", but got " << offset;
+  int64_t margin = getShared().getType().getMargin(), run = shape.size() - 2;
+  if (margin && (axis != run || std::abs(offset) > margin))
+    return emitOpError() << "expected axis " << run << " and an 'offset' of a magnitude of at most " << margin
+                         << ", the margin, but got axis " << axis << " and " << offset;
   return success();
 }
 
@@ -153,6 +166,8 @@ LogicalResult StoreSharedOp::verify() {
 }
 
 LogicalResult AsyncCopyOp::verify() {
+  if (failed(verifyNoMargin(*this, getShared().getType())))
+    return failure();
   Type pointers = getPtr().getType();
   if (failed(verifyTile(*this, pointers, weft::tile::pointeeTypeOf(pointers), getShared().getType())))
     return failure();

@@ -168,7 +168,7 @@ def Warp_PermuteSharedOp : Warp_Op<"permute_shared", [Pure]> {
 def Warp_LoadSharedOp : Warp_Op<"load_shared", [MemoryEffects<[MemRead]>]> {
   let summary = "read a tile from shared memory into registers";
   let description = [{
-    C1: equal shape and element type, one stage. PTX: `ldmatrix` (ISA 9.7.14.5.15), with or without `.trans`, where the
+    C1: equal shape and element type, one stage, no margin. PTX: `ldmatrix` (ISA 9.7.14.5.15), with or without `.trans`, where the
     two layouts allow it, else `ld.shared` as wide as they allow.
 
     ```mlir
@@ -187,7 +187,7 @@ def Warp_LoadShiftedOp : Warp_Op<"load_shifted", [MemoryEffects<[MemRead]>]> {
   let summary = "read a tile from shared memory moved along an axis, zeros where nothing comes from";
   let description = [{
     As `tile.shift` of the tile: element i along `axis` is the tile's element i - offset. No data moves: lanes read other addresses, and what lies outside is replaced by zero.
-    C1: as `warp.load_shared`. C2: axis and offset as `tile.shift`. PTX: `ldmatrix` where rows of 16 bytes stay whole, else `ld.shared`.
+    C1: equal shape and element type, one stage. C2: axis and offset as `tile.shift`; with a margin the last axis but one, and an offset of at most the margin. PTX: `ldmatrix` where rows of 16 bytes stay whole, else `ld.shared`.
 
     ```mlir
     #l = #warp.layout<[64], register = [[1]], lane = [[2], [4], [8], [16], [32]]>
@@ -205,7 +205,7 @@ def Warp_LoadShiftedOp : Warp_Op<"load_shifted", [MemoryEffects<[MemRead]>]> {
 def Warp_StoreSharedOp : Warp_Op<"store_shared", [MemoryEffects<[MemWrite]>]> {
   let summary = "write a tensor into a tile in shared memory";
   let description = [{
-    C1: equal shape and element type, one stage. PTX: `st.shared` as wide as the two layouts allow.
+    C1: equal shape and element type, one stage. A margin is filled with zeros. PTX: `st.shared` as wide as the two layouts allow.
 
     ```mlir
     #l = #warp.layout<[64], register = [[1]], lane = [[2], [4], [8], [16], [32]]>

@@ -257,7 +257,8 @@ def WarpStageValues : Pass<"warp-stage-values", "::mlir::func::FuncOp"> {
   let summary = "bring computed values through shared memory where they are shifted, turned or too many for registers";
   let description = [{
     A `tile.shift` becomes a `warp.load_shifted` from a tile that its source is stored to once, in the layout that its
-    users convert it to. Operands of products by fused multiply-adds, of which lanes need whole rows or columns, are read
+    users convert it to, at each of them. A tile whose shifts are along its last axis but one has lines of zeros beside its runs
+    along that, as many as the shifts go far, so that these are constants of addresses. Operands of products by fused multiply-adds, of which lanes need whole rows or columns, are read
     from such a tile at each product. Operands of matrix instructions whose neighbours in registers are along the other
     axis, behind a change of shape, are stored and read by `warp.load_shared`; so are those that are computed before a
     loop whose products take more than a third of a thread's registers from before it, and vectors that such a loop
@@ -281,11 +282,11 @@ def WarpStageValues : Pass<"warp-stage-values", "::mlir::func::FuncOp"> {
     ```
     becomes
     ```mlir
-    %s = warp.alloc : <8x8xf16, #s>
-    warp.store_shared %x, %s : tensor<8x8xf16, #x> -> <8x8xf16, #s>
-    %above = warp.load_shifted %s {axis = 0 : i32, offset = 1 : i32} : <8x8xf16, #s> -> tensor<8x8xf16, #x>
-    %below = warp.load_shifted %s {axis = 0 : i32, offset = -1 : i32} : <8x8xf16, #s> -> tensor<8x8xf16, #x>
-    warp.dealloc %s : <8x8xf16, #s>
+    %s = warp.alloc : <8x8xf16, #s, margin = 1>
+    warp.store_shared %x, %s : tensor<8x8xf16, #x> -> <8x8xf16, #s, margin = 1>
+    %above = warp.load_shifted %s {axis = 0 : i32, offset = 1 : i32} : <8x8xf16, #s, margin = 1> -> tensor<8x8xf16, #x>
+    %below = warp.load_shifted %s {axis = 0 : i32, offset = -1 : i32} : <8x8xf16, #s, margin = 1> -> tensor<8x8xf16, #x>
+    warp.dealloc %s : <8x8xf16, #s, margin = 1>
     %y = arith.addf %above, %below : tensor<8x8xf16, #x>
     ```
   }];

@@ -83,14 +83,26 @@ static int64_t mostPressure(scf::ForOp loop, const TargetInfo &target) {
   return inner.wasInterrupted() ? target.registersPerThread * 3 / 4 : target.registersPerThread;
 }
 
-/// Bytes of shared memory that a loop's tiles take once they are rings: of two stages at the least, where multiply-adds,
-/// which take long, hide what they wait for, and else of all.
-static int64_t ringBytes(scf::ForOp loop, int stages) {
-  int64_t total = 0;
+static bool isStored(AllocOp tile) { return llvm::any_of(tile->getUsers(), llvm::IsaPred<StoreSharedOp>); }
+
+/// Bytes of shared memory that a loop's tiles take: as many of those that threads store as there are at once, and the
+/// others once they are rings; of two stages at the least, where multiply-adds, which take long, hide what they wait for.
+static int64_t tileBytes(scf::ForOp loop, int stages) {
+  int64_t rings = 0, others = 0, most = 0;
   bool matrices = loop.walk([](MmaOp) { return WalkResult::interrupt(); }).wasInterrupted();
   stages = matrices ? stages : std::min(stages, 2);
-  loop.walk([&](AllocOp alloc) { total += alloc.getResult().getType().getBytes() * stages; });
-  return total;
+  loop.walk<WalkOrder::PreOrder>([&](Operation *op) {
+    if (auto alloc = dyn_cast<AllocOp>(op)) {
+      const int64_t bytes = alloc.getResult().getType().getBytes();
+      (isStored(alloc) ? others : rings) += bytes * (isStored(alloc) ? 1 : stages);
+      most = std::max(most, others);
+    } else if (auto dealloc = dyn_cast<DeallocOp>(op)) {
+      auto alloc = dealloc.getShared().getDefiningOp<AllocOp>();
+      if (alloc && loop->isAncestor(alloc) && isStored(alloc))
+        others -= alloc.getResult().getType().getBytes();
+    }
+  });
+  return rings + most;
 }
 
 /// The tile that a read reads, maybe the other way round.
@@ -164,7 +176,7 @@ void ReloadOperands::runOnOperation() {
     for (scf::ForOp loop : loops)
       if (llvm::any_of(load->getUsers(), [&](Operation *user) { return loop->isProperAncestor(user); })) {
         tooMuch |= full.contains(loop) || pressureOf(loop) > mostPressure(loop, *target);
-        fits &= kept + bytes + ringBytes(loop, stages) <= target->sharedBytesPerBlock;
+        fits &= kept + bytes + tileBytes(loop, stages) <= target->sharedBytesPerBlock;
       }
     if (!tooMuch || !fits)
       continue;

@@ -48,10 +48,10 @@ public:
   Tile(Value value, unsigned contiguousAxis)
       : Tile(value,
              swizzledLayout(cast<RankedTensorType>(value.getType()).getShape(), contiguousAxis, bytesOf(value))) {}
-  Tile(Value value, const LinearLayout &layout) : value(value), b(value.getContext()) {
+  Tile(Value value, const LinearLayout &layout, int64_t margin = 0) : value(value), b(value.getContext()) {
     auto type = cast<RankedTensorType>(value.getType());
     shared = SharedType::get(b.getContext(), 1, type.getShape(), type.getElementType(),
-                             LayoutAttr::get(b.getContext(), layout));
+                             LayoutAttr::get(b.getContext(), layout), margin);
     b.setInsertionPointAfterValue(value);
     memory = AllocOp::create(b, value.getLoc(), shared, IntegerAttr(), IntegerAttr());
     StoreSharedOp::create(b, value.getLoc(), value, memory);
@@ -156,7 +156,7 @@ static void eraseUnused(Operation *op, Operation *end) {
 
 static void replaceShift(Tile &from, tile::ShiftOp shift) {
   SmallVector<ConvertLayoutOp> conversions;
-  bool all = conversionsBehind(shift.getResult(), conversions);
+  conversionsBehind(shift.getResult(), conversions);
   for (ConvertLayoutOp convert : conversions) {
     Value read = readFor(convert, from, shift);
     Operation *source = convert.getSource().getDefiningOp();
@@ -164,12 +164,13 @@ static void replaceShift(Tile &from, tile::ShiftOp shift) {
     convert->erase();
     eraseUnused(source, shift);
   }
-  if (!all) {
-    OpBuilder b(shift);
-    auto encoding = cast<LayoutAttr>(cast<RankedTensorType>(shift.getType()).getEncoding());
+  // Whoever else takes it reads it for itself, so that it is not held from one to the next.
+  auto encoding = cast<LayoutAttr>(cast<RankedTensorType>(shift.getType()).getEncoding());
+  for (OpOperand &use : llvm::make_early_inc_range(shift->getUses())) {
+    OpBuilder b(use.getOwner());
     Value read = readShifted(b, from, shift, encoding.getLayout());
     from.readAt(read.getDefiningOp());
-    shift.getResult().replaceAllUsesWith(read);
+    use.set(read);
   }
   shift->erase();
 }
@@ -184,6 +185,35 @@ static unsigned unshiftedAxis(ArrayRef<tile::ShiftOp> shifts) {
   return rank - 1;
 }
 
+/// The lines of zeros that a tile needs on either side of its runs along the last axis but one, as all shifts are along
+/// that: a power of two, of which threads find their places easily. 0 where some shift is along another axis, or so far
+/// that there would be more zeros than elements.
+static int64_t marginOf(ArrayRef<tile::ShiftOp> shifts) {
+  auto type = cast<RankedTensorType>(shifts.front()->getResult(0).getType());
+  int64_t run = type.getRank() - 2, most = 1;
+  if (run < 0 || !type.getElementType().isIntOrFloat() || type.getElementTypeBitWidth() < 16)
+    return 0;
+  for (tile::ShiftOp shift : shifts) {
+    if (shift.getAxis() != run)
+      return 0;
+    most = std::max<int64_t>(most, std::abs(shift.getOffsetAttr().getInt()));
+  }
+  const int64_t margin = llvm::PowerOf2Ceil(most);
+  return 2 * margin <= type.getDimSize(run) ? margin : 0;
+}
+
+/// The tile that shifts of a value are read from.
+static Tile tileOfShifts(ArrayRef<tile::ShiftOp> shifts) {
+  Value source = shifts.front()->getOperand(0);
+  int64_t margin = marginOf(shifts);
+  if (!margin)
+    return Tile(source, unshiftedAxis(shifts));
+  LinearLayout rows(cast<RankedTensorType>(source.getType()).getShape());
+  for (uint32_t bit = 1; bit < rows.numElements(); bit *= 2)
+    rows.append(InDim::Offset, bit);
+  return Tile(source, rows, margin);
+}
+
 static void stageShifts(func::FuncOp kernel) {
   llvm::MapVector<Value, SmallVector<tile::ShiftOp>> shifted;
   kernel.walk([&](tile::ShiftOp shift) {
@@ -192,7 +222,7 @@ static void stageShifts(func::FuncOp kernel) {
   });
   for (auto &[key, shifts] : shifted) {
     // The key may be the result of a shift that has been replaced by now: the shifts' own operand is asked.
-    Tile tile(shifts.front().getSource(), unshiftedAxis(shifts));
+    Tile tile = tileOfShifts(shifts);
     for (tile::ShiftOp shift : shifts)
       replaceShift(tile, shift);
     tile.end();

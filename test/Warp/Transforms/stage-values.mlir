@@ -5,10 +5,11 @@
 #rows = #warp.layout<[16, 8], register = [[0, 1], [8, 0]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]]>
 #a = #warp.layout<[16, 8], register = [[8, 0], [0, 1]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]]>
 
-// All shifts of a value read one tile, each in the layout that its user converts it to.
+// All shifts of a value read one tile, each in the layout that its user converts it to. Beside its runs lie zeros, as far as
+// the shifts go.
 // CHECK-LABEL: func.func @shifts
 // CHECK-SAME: (%[[X:.*]]: tensor<2x8x8xf16,
-// CHECK: %[[T:.*]] = warp.alloc
+// CHECK: %[[T:.*]] = warp.alloc : <2x8x8xf16, #{{.*}}, margin = 1>
 // CHECK-NEXT: warp.store_shared %[[X]], %[[T]]
 // CHECK-NOT: warp.store_shared
 // CHECK: %[[L:.*]] = warp.load_shifted %[[T]] {axis = 1 : i32, offset = 1 : i32} : {{.*}} -> tensor<2x8x8xf16, #[[A:.*]]>
@@ -58,15 +59,16 @@ func.func @turned(%x: tensor<8x2x16xf16, #sums>, %y: tensor<16x16xf16, #turned>,
 
 #x = #warp.layout<[2, 8, 8], register = [[0, 0, 1], [1, 0, 0]], lane = [[0, 0, 2], [0, 0, 4], [0, 1, 0], [0, 2, 0], [0, 4, 0]]>
 
-// A shift of a shift: what the first one reads goes through a tile of its own.
+// A shift of a shift: what the first one reads goes through a tile of its own. Who else takes it reads it for himself.
 // CHECK-LABEL: func.func @shift_of_shift
 // CHECK-SAME: (%[[X:.*]]: tensor<2x8x8xf16,
 // CHECK: warp.store_shared %[[X]], %[[T:[0-9]+]]
 // CHECK: %[[ONCE:.*]] = warp.load_shifted %[[T]] {axis = 1 : i32, offset = 1 : i32}
 // CHECK: warp.store_shared %[[ONCE]], %[[U:[0-9]+]]
+// CHECK: %[[AGAIN:.*]] = warp.load_shifted %[[T]] {axis = 1 : i32, offset = 1 : i32}
 // CHECK: %[[TWICE:.*]] = warp.load_shifted %[[U]] {axis = 0 : i32, offset = 1 : i32}
 // CHECK-NOT: tile.shift
-// CHECK: return %[[ONCE]], %[[TWICE]]
+// CHECK: return %[[AGAIN]], %[[TWICE]]
 module attributes {warp.target = "sm_80"} {
 func.func @shift_of_shift(%x: tensor<2x8x8xf16, #x>) -> (tensor<2x8x8xf16, #x>, tensor<2x8x8xf16, #x>) {
   %once = tile.shift %x {axis = 1 : i32, offset = 1 : i32} : tensor<2x8x8xf16, #x>

@@ -5,6 +5,9 @@
 // through the tile in even steps, but for a swizzle by its lowest bits, what registers add to i is an immediate, as in
 // any other read: one address for each shift serves them all. Registers that may come from outside of the tile read
 // its nearest element instead, and become zero in the lanes whose place is outside.
+//
+// A tile with a margin has zeros there, and lines that are evenly apart: a shift is a constant of the tile's address, so
+// that all shifts read by the same lanes' places.
 
 #include "compiler/Conversion/WarpToLLVM/SharedAccess.h"
 #include "dialects/Tile/IR/TileOps.h"
@@ -224,7 +227,29 @@ unsigned operandBits(Value value) {
   return bits;
 }
 
+/// From a tile with a margin.
+Registers readBesideMargins(LoadShiftedOp op, Emitter &e) {
+  Type element = registerType(op.getResult().getType());
+  SharedType shared = op.getShared().getType();
+  const unsigned bytes = shared.getElementBytes();
+  SharedAccess access = accessOf(layoutOf(op.getResult().getType()), shared.linear(), bytes);
+  keepWithinLines(access, shared);
+  const int64_t lines = shared.getMargin() - op.getOffsetAttr().getInt();
+  Value base = e.offset(e.scalar(op.getShared()), lines * shared.getLinePitch());
+  std::optional<MatrixAccess> matrices = matrixAccess(access.offsets, 8 * bytes, operandBits(op.getResult()));
+  const bool byMatrices = matrices && shared.getLineBytes() >= 16;
+  TileAddress addresses(e, base, inBytes(byMatrices ? matrices->laneOffsets : access.offsets.bases(InDim::Lane), bytes),
+                        inBytes(access.offsets.bases(InDim::Warp), bytes), apartIn(shared));
+  auto addressAt = [&](uint32_t offset) { return addresses.at(offset * bytes); };
+  return byMatrices ? emitMatrixLoad(e, *matrices, access.offsets, element, addressAt)
+                    : emitSharedLoad(e, access, element, addressAt);
+}
+
 LogicalResult lowerLoadShifted(LoadShiftedOp op, Emitter &e) {
+  if (op.getShared().getType().getMargin()) {
+    e.bind(op.getResult(), readBesideMargins(op, e));
+    return success();
+  }
   Type element = registerType(op.getResult().getType());
   SharedType shared = op.getShared().getType();
   const LinearLayout &layout = layoutOf(op.getResult().getType());
