@@ -312,13 +312,18 @@ LinearLayout shiftedLayout(const LinearLayout &source, unsigned axis) {
   constexpr std::array<int32_t, 3> instruction{16, 8, 16};
   ArrayRef<int64_t> shape = source.shape();
   const unsigned last = source.rank() - 1;
-  if (axis == last || source.bases(InDim::Block).size() || shape[last] < instruction[1])
+  if (axis == last || source.bases(InDim::Block).size())
     return source;
   const int64_t columns = shape[last], rows = source.numElements() / columns;
   RegisterRun run = registerRun(source);
-  if (rows < instruction[0] || run.axis == last || run.length == 1)
+  if (rows < instruction[0] || columns == 1 || run.axis == last || run.length == 1)
     return source;
   const int warps = source.size(InDim::Warp);
+  if (columns < instruction[1]) {
+    SmallVector<unsigned> order(shape.size());
+    std::iota(order.rbegin(), order.rend(), 0);
+    return blockedLayout(shape, order, std::min<int64_t>(columns, source.size(InDim::Register)), warps);
+  }
   LinearLayout sums =
       warp::mmaAccLayout({rows, columns}, warpGrid(rows, columns, instruction, warps, false), warp::fragments16x8());
   return withoutRepeatedWarps(sums).reshape(shape);

@@ -95,7 +95,8 @@ warp::WarpGrid warpGrid(int64_t M, int64_t N, std::array<int32_t, 3> instruction
 
 /// The layout that a shift along `axis` gives, of elements of 2 bytes that it takes in `source`. It goes through a tile in
 /// shared memory whose lines are along the last other axis: where neighbours in registers are along a line, `source`; else
-/// that of a product's sums of this shape, whose words along a line are stored without bank conflicts, each once.
+/// that of a product's sums of this shape, whose words along a line are stored without bank conflicts, each once; for
+/// lines shorter than those of a product, a thread has what it can of one.
 warp::LinearLayout shiftedLayout(const warp::LinearLayout &source, unsigned axis);
 
 /// Accumulator of a product by fused multiply-adds: each lane holds groups of four neighbours along N, lanes form an 8
