@@ -8,7 +8,7 @@
 !w2 = !attn.tensor<[36, 36, 3], f16>
 // The activation is convolved once more, from x. Nothing is stored but dx and partial sums.
 // CHECK-LABEL: func.func @convolutions(
-// CHECK-NEXT: %[[P:[0-9]+]]:4 = attn.launch @expand_backward({{.*}}) grid ["max(1, min(64, cdiv((B) * cdiv(N, 1), 4)))", "1", "1"]
+// CHECK-NEXT: %[[P:[0-9]+]]:4 = attn.launch @expand_backward({{.*}}) grid ["max(1, min(64, cdiv((B) * cdiv(N, 2), 2)))", "1", "1"]
 // CHECK-NEXT: %[[W1:[0-9]+]] = attn.launch @sum(%[[P]]#1)
 // CHECK-NEXT: %[[W2:[0-9]+]] = attn.launch @sum_2(%[[P]]#2)
 // CHECK-NEXT: %[[B2:[0-9]+]] = attn.launch @sum_3(%[[P]]#3)
@@ -19,13 +19,13 @@
 // CHECK-COUNT-4: tile.load
 // CHECK-NOT: tile.load
 // All taps of the activation's 32 heads with 32 of the gradient's; four taps of its other four side by side, the last one ones, for the bias.
-// CHECK: tile.dot {{.*}} : tensor<32x64xf16> * tensor<64x32xf16> -> tensor<32x32xf32>
-// CHECK: tile.dot {{.*}} : tensor<32x64xf16> * tensor<64x32xf16> -> tensor<32x32xf32>
-// CHECK: tile.dot {{.*}} : tensor<32x64xf16> * tensor<64x32xf16> -> tensor<32x32xf32>
-// CHECK: tile.dot {{.*}} : tensor<32x64xf16> * tensor<64x16xf16> -> tensor<32x16xf32>
+// CHECK: tile.dot {{.*}} : tensor<32x128xf16> * tensor<128x32xf16> -> tensor<32x32xf32>
+// CHECK: tile.dot {{.*}} : tensor<32x128xf16> * tensor<128x32xf16> -> tensor<32x32xf32>
+// CHECK: tile.dot {{.*}} : tensor<32x128xf16> * tensor<128x32xf16> -> tensor<32x32xf32>
+// CHECK: tile.dot {{.*}} : tensor<32x128xf16> * tensor<128x16xf16> -> tensor<32x16xf32>
 // The gradient's other four heads at four taps.
-// CHECK: tile.dot {{.*}} : tensor<16x64xf16> * tensor<64x32xf16> -> tensor<16x32xf32>
-// CHECK: tile.dot {{.*}} : tensor<16x64xf16> * tensor<64x8xf16> -> tensor<16x8xf32>
+// CHECK: tile.dot {{.*}} : tensor<16x128xf16> * tensor<128x32xf16> -> tensor<16x32xf32>
+// CHECK: tile.dot {{.*}} : tensor<16x128xf16> * tensor<128x8xf16> -> tensor<16x8xf32>
 // CHECK: tile.store
 // CHECK: scf.yield
 // CHECK: tile.store
@@ -61,12 +61,12 @@ func.func @convolutions(%x: !x, %g: !y, %w1: !w1, %b1: !attn.tensor<[36], f16>, 
 // CHECK-LABEL: func.func @five_taps(
 // CHECK-LABEL: func.func @expand_backward(
 // CHECK: scf.for
-// CHECK-NOT: tensor<16x64xf16> *
-// CHECK: tile.dot {{.*}} : tensor<32x64xf16> * tensor<64x32xf16> -> tensor<32x32xf32>
-// CHECK: tile.dot {{.*}} : tensor<32x64xf16> * tensor<64x8xf16> -> tensor<32x8xf32>
-// CHECK: tile.dot {{.*}} : tensor<32x64xf16> * tensor<64x32xf16> -> tensor<32x32xf32>
-// CHECK: tile.dot {{.*}} : tensor<32x64xf16> * tensor<64x8xf16> -> tensor<32x8xf32>
-// CHECK: tile.dot {{.*}} : tensor<32x64xf16> * tensor<64x8xf16> -> tensor<32x8xf32>
+// CHECK-NOT: tensor<16x128xf16> *
+// CHECK: tile.dot {{.*}} : tensor<32x128xf16> * tensor<128x32xf16> -> tensor<32x32xf32>
+// CHECK: tile.dot {{.*}} : tensor<32x128xf16> * tensor<128x8xf16> -> tensor<32x8xf32>
+// CHECK: tile.dot {{.*}} : tensor<32x128xf16> * tensor<128x32xf16> -> tensor<32x32xf32>
+// CHECK: tile.dot {{.*}} : tensor<32x128xf16> * tensor<128x8xf16> -> tensor<32x8xf32>
+// CHECK: tile.dot {{.*}} : tensor<32x128xf16> * tensor<128x8xf16> -> tensor<32x8xf32>
 // CHECK-NOT: tile.dot
 // CHECK: scf.yield
 func.func @five_taps(%x: !x, %g: !y, %w1: !w1) -> (!x, !w1, !attn.tensor<[36], f16>) attributes {attn.program} {

@@ -172,6 +172,21 @@ static int64_t leastTokens(const Expansion &expansion) {
   return least;
 }
 
+/// Registers that hold sums of gradients, of one warp.
+static int64_t sumsOfGradients(const Expansion &expansion) {
+  int64_t sums = 0;
+  for (Operation *op : expansion.ops)
+    for (const GradientTile &tile : gradientTiles(op))
+      sums += tile.rows * tile.columns / 32;
+  return sums;
+}
+
+/// Whether a thread holds sums of gradients beside those of a product of so many tokens, and what they are made of.
+static bool holdsSums(const Expansion &expansion, int64_t tokens, int64_t warps) {
+  constexpr int64_t most = 128;
+  return (sumsOfGradients(expansion) + tokens * sumsOfToken(expansion)) / warps <= most;
+}
+
 /// Tokens that a program takes at a time.
 static int64_t tokensAtOnce(const Expansion &expansion, int64_t warps) {
   if (expansion.byHead())
@@ -180,21 +195,21 @@ static int64_t tokensAtOnce(const Expansion &expansion, int64_t warps) {
   // sums.
   bool chained = llvm::any_of(expansion.ops, multipliesRows), sums = expansion.sums();
   int64_t mostSums = chained || sums ? 48 : 96, tokens = 16, least = leastTokens(expansion);
-  // A weight's gradient contracts over the channels of all tokens, and its operands take registers: 64 of them.
+  // A weight's gradient contracts over the channels of all tokens, and its operands take registers: 128 of them.
   if (sums)
-    tokens = std::max<int64_t>(1, 64 / *wholeType(expansion.sources().front()).staticDim(3));
-  while (tokens * sumsOfToken(expansion) / warps > mostSums && tokens > least)
+    tokens = std::max<int64_t>(1, 128 / *wholeType(expansion.sources().front()).staticDim(3));
+  auto fits = [&] {
+    return tokens * sumsOfToken(expansion) / warps <= mostSums && (!sums || holdsSums(expansion, tokens, warps));
+  };
+  while (!fits() && tokens > least)
     tokens /= 2;
   return tokens;
 }
 
 ExpansionTiling expansionTiling(const Expansion &expansion, KernelFrame &frame) {
-  int64_t sums = 0; // of gradients
-  for (Operation *op : expansion.ops)
-    for (const GradientTile &tile : gradientTiles(op))
-      sums += tile.rows * tile.columns / 32;
-  // Few warps share small products of gradients better.
-  int64_t warps = sums && !expansion.byHead() && sums / 4 <= 72 ? 4 : 8;
+  bool sums = expansion.sums();
+  // Few warps read what they share less often: each has more of a product.
+  int64_t warps = sums && !expansion.byHead() && holdsSums(expansion, 1, 4) ? 4 : 8;
   KernelTilings tilings{{std::max<int64_t>(64, tokensAtOnce(expansion, warps)), warps}, {}, {4, 8}};
   // Parts of sums are as many as there are tokens for: such a kernel is tiled by its warps alone.
   for (int64_t rows : {16, 32, 64, 128, 256})

@@ -58,21 +58,44 @@ SmallVector<Value> ExpansionKernel::addGradients(Operation *op, ValueRange sums)
   return next;
 }
 
+/// Whether a tile is of one tap of the same pieces as another.
+static bool isNextTap(const GradientTile &tile, const GradientTile &before) {
+  auto isOne = [](const GradientTile &each) {
+    return each.right && each.leftMoves.size() == 1 && each.rightMoves.size() == 1 && !each.bias;
+  };
+  return isOne(tile) && isOne(before) && tile.left == before.left && tile.right == before.right &&
+         tile.firstTap == before.firstTap + 1;
+}
+
+// Taps are neighbours in memory: the tiles of single ones are stored side by side, which fills sectors.
 void ExpansionKernel::storeSums(Operation *op, ArrayRef<TensorParameter> outputs, ValueRange sums) {
   Value part = b.cast(b.programId(tile::Axis::X), b.getI64Type());
   auto product = cast<ProductOpInterface>(op);
-  for (auto [tile, sum] : llvm::zip(gradientTiles(op), sums))
-    product.storeTile(b, tile, outputs, part, sum);
+  SmallVector<GradientTile> tiles = gradientTiles(op);
+  for (size_t first = 0, end; first < tiles.size(); first = end) {
+    for (end = first + 1; end < tiles.size() && isNextTap(tiles[end], tiles[end - 1]);)
+      ++end;
+    GradientTile tile = tiles[first];
+    SmallVector<Value> taps(sums.slice(first, end - first));
+    taps.resize(llvm::PowerOf2Ceil(taps.size()), taps.back());
+    tile.rightMoves.resize(std::max(taps.size(), tile.rightMoves.size()));
+    tile.columns *= taps.size();
+    product.storeTile(b, tile, outputs, part, b.reshape(joined(b, taps), {tile.rows, tile.columns}));
+  }
 }
 
-/// At most so many partial sums, as an expression: a part has some tiles of tokens to add up before it is stored.
-static std::string partsOf(StringRef tiles) { return "max(1, min(64, cdiv(" + tiles.str() + ", 4)))"; }
+/// At most so many partial sums, as an expression: a part has `least` tiles of tokens to add up before it is stored.
+static std::string partsOfTiles(StringRef tiles, int64_t least) {
+  return "max(1, min(64, cdiv(" + tiles.str() + ", " + std::to_string(least) + ")))";
+}
 
 LogicalResult ExpansionKernel::runParts() {
   std::string tileCount = "(" + type.dim(0).str() + ") * " + tilesOf(type, tiling.tokens);
   if (expansion.byHead())
     tileCount = type.dim(1).str() + " * " + tileCount;
-  std::string parts = partsOf(tileCount);
+  // Four tiles of rows; or the tokens that have 256 channels, however many are taken at once.
+  int64_t channelsAtOnce = tiling.tokens * channels(expansion.sources().front());
+  std::string parts = partsOfTiles(tileCount, expansion.byHead() ? 4 : std::max<int64_t>(1, 256 / channelsAtOnce));
   SmallVector<TensorParameter> outputs;
   for (Value root : expansion.roots)
     outputs.push_back(frame.output(wholeType(root)));

@@ -99,6 +99,9 @@ private:
   Value firstToken, tokensLeft;                      // i32: of the tokens at hand
 };
 
+/// Tensors of one shape, as many as a power of two, side by side on new last axes, in their order.
+mlir::Value joined(TileBuilder &b, llvm::ArrayRef<mlir::Value> tensors);
+
 /// Axes in another order.
 mlir::Value permuteAxes(TileBuilder &b, mlir::Value value, llvm::ArrayRef<int32_t> order);
 

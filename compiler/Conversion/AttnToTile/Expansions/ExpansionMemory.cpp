@@ -200,8 +200,8 @@ ExpansionTiles ExpansionKernel::chunkedRowsOf(Value value) {
   return chunked;
 }
 
-/// Tensors side by side on a new last axis: of four, [a, c] beside [b, d], whose row-major order is a, b, c, d.
-static Value joined(TileBuilder &b, ArrayRef<Value> tensors) {
+// Of four, [a, c] beside [b, d], whose row-major order is a, b, c, d.
+Value joined(TileBuilder &b, ArrayRef<Value> tensors) {
   if (tensors.size() == 1)
     return tensors.front();
   SmallVector<Value> even, odd;
