@@ -189,8 +189,9 @@ static bool holdsSums(const Expansion &expansion, int64_t tokens, int64_t warps)
 
 /// Tokens that a program takes at a time.
 static int64_t tokensAtOnce(const Expansion &expansion, int64_t warps) {
+  // Of more tokens a weight's gradient has more to multiply for what its warps read of each other's rows.
   if (expansion.byHead())
-    return 64;
+    return expansion.sums() && holdsSums(expansion, 128, warps) ? 128 : 64;
   // Beside the sums of a product of rows there are those it starts from, and the next one's operand; or gradients'
   // sums.
   bool chained = llvm::any_of(expansion.ops, multipliesRows), sums = expansion.sums();
