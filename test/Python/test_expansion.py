@@ -130,7 +130,7 @@ def test_a_map_of_both_forms(seed):
     assert error < 0.002
 
 
-#: heads, taps and expanded size of the paper's models; 16 heads of 7 taps spill (docs/Benchmarks.md)
+#: heads, taps and expanded size of the paper's models; values of 16 heads at one tap spill a register (docs/Benchmarks.md)
 FIT = [
     (12, 3, 96),
     (12, 7, 96),
@@ -141,7 +141,7 @@ FIT = [
         for heads in (12, 16)
         for taps in (1, 3, 5, 7)
         for e in (96, 0)
-        if (heads, taps, e) not in [(12, 3, 96), (12, 7, 96), (12, 7, 0), (16, 5, 96), (16, 7, 96), (16, 7, 0)]
+        if (heads, taps, e) not in [(12, 3, 96), (12, 7, 96), (12, 7, 0), (16, 5, 96), (16, 1, 0)]
     ),
 ]
 

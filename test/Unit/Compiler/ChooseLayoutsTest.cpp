@@ -209,6 +209,32 @@ TEST_P(Swizzle, VectorWritesHaveNoConflict) {
   }
 }
 
+TEST(ShiftedLayout, TurnsWhatLiesAlongTheShift) {
+  // 32 heads of 64 channels, eight of these a thread: words of two heads, as a product's sums have them.
+  const int64_t shape[] = {1, 64, 32};
+  LinearLayout loaded = blockedLayout(shape, {1, 2, 0}, 8, 8);
+  LinearLayout shifted = shiftedLayout(loaded, 1);
+  EXPECT_EQ(shifted, mmaAccLayout({64, 32}, {4, 2}, fragments16x8()).reshape(shape));
+  EXPECT_EQ(shiftedLayout(shifted, 1), shifted);
+  EXPECT_EQ(shiftedLayout(loaded, 2), loaded);
+}
+
+TEST(ShiftedLayout, RepeatsNothing) {
+  // A product of 8 columns has no more warps than rows: each has one of two halves of its rows then.
+  const int64_t shape[] = {1, 64, 8};
+  LinearLayout shifted = shiftedLayout(blockedLayout(shape, {1, 2, 0}, 2, 8), 1);
+  EXPECT_TRUE(shifted.isInjective());
+  EXPECT_TRUE(shifted.isSurjective());
+  EXPECT_EQ(shifted.bases(InDim::Register).front(), 1u);
+}
+
+TEST(ShiftedLayout, HasWhatItCanOfShortLines) {
+  const int64_t shape[] = {4, 64, 4};
+  LinearLayout shifted = shiftedLayout(blockedLayout(shape, {1, 2, 0}, 4, 8), 1);
+  EXPECT_THAT(shifted.bases(InDim::Register), ElementsAre(1u, 2u));
+  EXPECT_TRUE(shifted.isInjective());
+}
+
 /// Tiles of f32 whose lines fill all banks: what a tf32 operand that ldmatrix cannot transpose is read from.
 class Tf32Swizzle : public Swizzle {};
 
