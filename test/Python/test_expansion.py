@@ -130,7 +130,7 @@ def test_a_map_of_both_forms(seed):
     assert error < 0.002
 
 
-#: heads, taps and expanded size of the paper's models; values of 16 heads at one tap spill a register (docs/Benchmarks.md)
+#: heads, taps and expanded size of the paper's models; v of 16 heads at one tap spills a register (docs/Benchmarks.md)
 FIT = [
     (12, 3, 96),
     (12, 7, 96),

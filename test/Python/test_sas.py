@@ -123,8 +123,8 @@ def test_queries_and_keys_share_their_launches():
 def test_the_backward_reads_each_value_once():
     """Of an expansion at the paper's sizes, for each token more: the activations again (x to the middle), the linear
     maps (the middle and the gradient to the middle's), the convolutions (that and x to dx). Nothing else is in memory,
-    and matrix instructions do little but what gradients of inputs and weights, and activations, take. (From 1,024 tokens
-    on all partial sums are 64.)"""
+    and matrix instructions do little but what gradients of inputs and weights, and activations, take. (From 1,024
+    tokens on all partial sums are 64.)"""
     heads, many, head, wide, kernel = 12, 36, 64, 96, 3
     shapes = expansion_shapes(heads, many, head, wide, kernel)
     weights = {name: torch.randn(shape).half() for name, shape in shapes.items()}
@@ -154,9 +154,9 @@ def backward_at_five_taps(**options):
 
 
 def test_gradients_of_more_taps():
-    """What a program of four tokens of the convolutions takes: all taps of the four heads that 36 leave over are rows of
-    one product, and four warps, which take two tokens at a time, repeat next to nothing: eight of one token each made
-    29 % more multiply-adds."""
+    """What a program of four tokens of the convolutions takes: all taps of the four heads that 36 leave over are rows
+    of one product, and four warps, which take two tokens at a time, repeat next to nothing: eight of one token each
+    made 29 % more multiply-adds."""
     convolutions = backward_at_five_taps(sample=1)[-1].counters
     assert convolutions["mma_macs"] == 6_176_768
     assert convolutions["shared_wavefronts"] <= 13_800
