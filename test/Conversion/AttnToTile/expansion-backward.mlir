@@ -80,19 +80,19 @@ func.func @five_taps(%x: !x, %g: !y, %w1: !w1) -> (!x, !w1, !attn.tensor<[36], f
 !y = !attn.tensor<[B, 5, N, 64], f16>
 !z = !attn.tensor<[B, 5, N, 96], f16>
 !l = !attn.tensor<[96, 64], f16>
-// Linear maps take 64 tokens of one head at a time. exp(0) is no zero: the gradient's factor is masked where tokens do not exist, as the gradient itself is.
+// Gradients of linear maps take 128 tokens of one head at a time. exp(0) is no zero: the gradient's factor is masked where tokens do not exist, as the gradient itself is.
 // CHECK-LABEL: func.func @linear(
-// CHECK-NEXT: %[[P:[0-9]+]]:3 = attn.launch @expand_backward({{.*}}) grid ["max(1, min(64, cdiv(5 * (B) * cdiv(N, 64), 4)))", "1", "1"]
+// CHECK-NEXT: %[[P:[0-9]+]]:3 = attn.launch @expand_backward({{.*}}) grid ["max(1, min(64, cdiv(5 * (B) * cdiv(N, 128), 4)))", "1", "1"]
 // CHECK-LABEL: func.func @expand_backward(
 // CHECK: scf.for
 // CHECK-COUNT-2: math.exp
-// CHECK-COUNT-2: arith.select {{.*}} tensor<64x{{64|32}}xf16>
-// CHECK: tile.dot {{.*}} : tensor<64x64xf16> * tensor<64x64xf16> -> tensor<64x64xf32>
-// CHECK: tile.dot {{.*}} : tensor<64x64xf16> * tensor<64x8xf16> -> tensor<64x8xf32>
-// CHECK: tile.dot {{.*}} : tensor<32x64xf16> * tensor<64x64xf16> -> tensor<32x64xf32>
-// CHECK: tile.dot {{.*}} : tensor<32x64xf16> * tensor<64x8xf16> -> tensor<32x8xf32>
-// CHECK: tile.dot {{.*}} : tensor<64x64xf16> * tensor<64x64xf16> -> tensor<64x64xf32>
-// CHECK: tile.dot {{.*}} : tensor<64x32xf16> * tensor<32x64xf16> -> tensor<64x64xf32>
+// CHECK-COUNT-2: arith.select {{.*}} tensor<128x{{64|32}}xf16>
+// CHECK: tile.dot {{.*}} : tensor<64x128xf16> * tensor<128x64xf16> -> tensor<64x64xf32>
+// CHECK: tile.dot {{.*}} : tensor<64x128xf16> * tensor<128x8xf16> -> tensor<64x8xf32>
+// CHECK: tile.dot {{.*}} : tensor<32x128xf16> * tensor<128x64xf16> -> tensor<32x64xf32>
+// CHECK: tile.dot {{.*}} : tensor<32x128xf16> * tensor<128x8xf16> -> tensor<32x8xf32>
+// CHECK: tile.dot {{.*}} : tensor<128x64xf16> * tensor<64x64xf16> -> tensor<128x64xf32>
+// CHECK: tile.dot {{.*}} : tensor<128x32xf16> * tensor<32x64xf16> -> tensor<128x64xf32>
 func.func @linear(%x: !y, %g: !z, %w: !l) -> (!y, !l, !attn.tensor<[96], f16>) attributes {attn.program} {
   %e = attn.map ins(%g : !z) -> !z {
   ^bb0(%a: f32):
