@@ -120,6 +120,9 @@ def test_parameters_and_source_as_libraries_read_them():
     assert [p.name for p in scaled.params if p.do_not_specialize] == ["n"]
     assert [p.name for p in scaled.params if p.do_not_specialize_on_alignment] == ["y"]
     assert scaled.src.startswith("def scaled(x, y, n, factor") and scaled.src.endswith("at < n)\n")
+    assert scaled.raw_src[0].startswith("@triton.jit(") and "".join(scaled.raw_src[1:]) == scaled.src
+    lines, first = inspect.getsourcelines(scaling_by(1).fn)
+    assert scaling_by(1).raw_src == lines and scaling_by(1).starting_line_number == first
     assert scaled.__globals__ is globals()
 
 
@@ -138,6 +141,10 @@ TEXT = """def of_text(x, y, n, BLOCK: tl.constexpr):
 """
 
 
+def described(grid, kernel, arguments):
+    return {"name": kernel.name}
+
+
 def made_of_text(text, name, **scope):
     """As Triton's library of kernels makes them: an empty function with a scope, whose source is replaced."""
 
@@ -149,7 +156,8 @@ def made_of_text(text, name, **scope):
     function.__name__, function.__signature__ = name, inspect.signature(scope[name])
     options = list(inspect.signature(triton.JITFunction.__init__).parameters.values())[2:]
     attributes = {each.name: getattr(scaled, each.name, each.default) for each in options}
-    kernel = triton.JITFunction(function, **{**attributes, "repr": lambda specialization: name + "_of_text"})
+    attributes |= {"repr": lambda specialization: name + "_of_text", "launch_metadata": described}
+    kernel = triton.JITFunction(function, **attributes)
     kernel._unsafe_update_src(text)
     return kernel
 
@@ -165,7 +173,9 @@ def test_kernels_made_of_text():
         kernel[(2,)](x, y, 100, BLOCK=64, arch=None, ptx_options=None, min_shared_mem=None)
         np.testing.assert_array_equal(y, 4 * x + factor)
         assert f"constexpr = {factor}" in kernel.src and kernel.do_not_specialize == ["n"]
-        assert kernel.repr(None) == "of_text_of_text"
+        assert kernel.repr(None) == "of_text_of_text" and kernel.launch_metadata is described
+        assert "".join(kernel.raw_src) == kernel.src and kernel.starting_line_number == 1
+        kernel.raw_src, kernel.starting_line_number = list(scaled.raw_src), 7  # where the text came from
 
 
 def test_text_that_is_no_kernel():

@@ -74,6 +74,7 @@ class JITFunction(Launchable):
         self.debug = debug
         self.do_not_specialize = do_not_specialize
         self.do_not_specialize_on_alignment = do_not_specialize_on_alignment
+        self.noinline, self.version, self.launch_metadata = noinline, version, launch_metadata
         self.repr = repr or (lambda specialization: fn.__name__)
         self._lines = file_lines(fn)
         self.signature = inspect.signature(fn)
@@ -122,16 +123,27 @@ class JITFunction(Launchable):
         if not isinstance(made.get(self.__name__), types.FunctionType):
             raise ValueError(f"expected a text that defines '{self.__name__}', but got {src[:60]!r}")
         made[self.__name__].__module__ = self.__module__
-        for cached in ("src", "source", "names"):
+        for cached in ("src", "raw_src", "starting_line_number", "source", "names"):
             self.__dict__.pop(cached, None)
-        options = (self.do_not_specialize, self.do_not_specialize_on_alignment, self.debug)
-        self.__init__(made[self.__name__], *options, repr=self.repr)  # type: ignore[misc]
+        kept = list(inspect.signature(JITFunction.__init__).parameters)[2:]
+        self.__init__(made[self.__name__], **{name: getattr(self, name) for name in kept})  # type: ignore[misc]
 
     @functools.cached_property
     def src(self) -> str:
         """The source from ``def`` on, without decorators."""
         source = self.source
         return "\n".join(source.lines[source.tree.lineno - 1 :]) + "\n"
+
+    @functools.cached_property
+    def raw_src(self) -> list[str]:
+        """The source's lines as its file has them, decorators included, each with its end."""
+        indent = " " * self.source.indent
+        return [f"{indent if line else ''}{line}\n" for line in self.source.lines]
+
+    @functools.cached_property
+    def starting_line_number(self) -> int:
+        """The line of its file at which ``raw_src`` begins."""
+        return self.source.first_line
 
     @functools.cached_property
     def names(self) -> Names:
