@@ -169,13 +169,14 @@ def test_kernels_made_of_text():
     x = np.arange(100, dtype=np.float32)
     for factor in (2, 5):
         kernel = made_of_text(TEXT.format(factor=factor), "of_text", tl=tl, inner=inner)
-        y = np.zeros(100, np.float32)
-        kernel[(2,)](x, y, 100, BLOCK=64, arch=None, ptx_options=None, min_shared_mem=None)
-        np.testing.assert_array_equal(y, 4 * x + factor)
         assert f"constexpr = {factor}" in kernel.src and kernel.do_not_specialize == ["n"]
         assert kernel.repr(None) == "of_text_of_text" and kernel.launch_metadata is described
         assert "".join(kernel.raw_src) == kernel.src and kernel.starting_line_number == 1
         kernel.raw_src, kernel.starting_line_number = list(scaled.raw_src), 7  # where the text came from
+        kernel.fn.__code__ = kernel.fn.__code__.replace(co_filename=__file__, co_firstlineno=factor)
+        y = np.zeros(100, np.float32)
+        kernel[(2,)](x, y, 100, BLOCK=64, arch=None, ptx_options=None, min_shared_mem=None)
+        np.testing.assert_array_equal(y, 4 * x + factor)
 
 
 def test_text_that_is_no_kernel():

@@ -127,6 +127,7 @@ class JITFunction(Launchable):
             self.__dict__.pop(cached, None)
         kept = list(inspect.signature(JITFunction.__init__).parameters)[2:]
         self.__init__(made[self.__name__], **{name: getattr(self, name) for name in kept})  # type: ignore[misc]
+        _ = self.source  # read now: libraries say afterwards of the code that it stands where the text came from
 
     @functools.cached_property
     def src(self) -> str:
