@@ -177,3 +177,29 @@ def test_nothing_is_fused():
     fused_or_not[(1,)](x, out)
     assert out[0] == np.float32(x[0] * x[0]) - np.float32(1)
     assert "fma.rn" not in fused_or_not.compile("x:*fp32, out:*fp32").ptx
+
+
+@weft.jit
+def to_nearest(x, y, quotients, roots, N: wl.constexpr, IEEE: wl.constexpr):
+    at = wl.arange(0, N)
+    u, v = wl.load(x + at), wl.load(y + at)
+    wl.store(quotients + at, wl.fdiv(u, v, ieee_rounding=True) if IEEE else wl.div_rn(u, v))
+    wl.store(roots + at, wl.sqrt_rn(u))
+
+
+@pytest.mark.parametrize("ieee", [False, True])
+@pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64])
+def test_the_languages_own_quotients_and_roots(kind, ieee):
+    """The machine's division and root of float32 are approximations, which the simulator computes exactly: PTX says
+    which it is."""
+    x, y = ((rng.random(N) * 9 + 0.1).astype(kind) for _ in range(2))
+    quotients, roots = np.zeros(N, kind), np.zeros(N, kind)
+    to_nearest[(1,)](x, y, quotients, roots, N=N, IEEE=ieee)
+    wide = np.longdouble
+    np.testing.assert_array_equal(quotients, (x.astype(wide) / y.astype(wide)).astype(kind))
+    np.testing.assert_array_equal(roots, np.sqrt(x.astype(wide)).astype(kind))
+    name = {np.float16: "fp16", np.float32: "fp32", np.float64: "fp64"}[kind]
+    arrays = ", ".join(f"{each}: *{name}" for each in ("x", "y", "quotients", "roots"))
+    ptx = to_nearest.compile(f"{arrays}, N={N}, IEEE={ieee}", target="sm_80").ptx
+    bits = 64 if kind is np.float64 else 32
+    assert f"div.rn.f{bits}" in ptx and f"sqrt.rn.f{bits}" in ptx and "div.full" not in ptx and "sqrt.approx" not in ptx

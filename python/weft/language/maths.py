@@ -13,10 +13,11 @@ from typing import Any
 from . import e4b15, errors
 from .casts import convert
 from .emit import builtin, current
+from .inline_asm import inline_asm_elementwise
 from .literals import is_number, number_type, to_tensor
 from .operators import emit_binary
 from .promotion import broadcast_all, broadcast_pair, computation_type, in_type, operands
-from .types import float32, int1, unwrap
+from .types import float32, float64, int1, unwrap
 from .value import attach, member, tensor
 
 
@@ -43,6 +44,17 @@ def _unary(name: str, x: Any) -> tensor:
     wide = x if x.dtype.primitive_bitwidth >= 32 else convert(x, float32)
     result = tensor(current().op(f"math.{name}", [wide.handle], [wide.type]), wide.type)
     return convert(result, x.dtype)
+
+
+def _to_nearest(operation: str, values: list[tensor]) -> tensor:
+    """An instruction of float32 that rounds to nearest even, as ``/`` and ``sqrt`` do not. Narrower floats are computed
+    by it and rounded once more, which gives their nearest."""
+    operands = ["r"] * len(values)
+    named = ", ".join(f"${i}" for i in range(len(values) + 1))
+    wide = [convert(value, float32) for value in values]
+    constraints = ",".join(["=r", *operands])
+    result = inline_asm_elementwise(f"{operation}.rn.f32 {named};", constraints, wide, float32, True, 1)
+    return convert(result, values[0].dtype)
 
 
 @member
@@ -83,8 +95,9 @@ def sqrt(x: Any) -> tensor:
 @member
 @builtin
 def sqrt_rn(x: Any) -> tensor:
-    """The square root of float32, rounded to nearest even; the same as :func:`sqrt`."""
-    return _unary("sqrt", x)
+    """The square root, rounded to nearest even, as :func:`sqrt` of float32 is not."""
+    x = to_tensor(x, "the argument of 'sqrt_rn'")
+    return _to_nearest("sqrt", [x]) if x.dtype.is_floating() and x.dtype != float64 else _unary("sqrt", x)
 
 
 @member
@@ -226,17 +239,18 @@ def sigmoid(x: Any) -> tensor:
 
 @builtin
 def fdiv(x: Any, y: Any, ieee_rounding: bool = False) -> tensor:
-    """x / y of floats."""
+    """x / y of floats: within 2 units of the last place in float32, or rounded to nearest even."""
     x, y = operands("fdiv", x, y, division=True)
     if not x.dtype.is_floating():
         raise errors.needs_floats("fdiv", x.dtype)
-    return emit_binary("arith.divf", x, y)
+    to_nearest = unwrap(ieee_rounding) and x.dtype != float64  # that of float64 is
+    return _to_nearest("div", [x, y]) if to_nearest else emit_binary("arith.divf", x, y)
 
 
 @builtin
 def div_rn(x: Any, y: Any) -> tensor:
-    """x / y of float32, rounded to nearest even; the same as :func:`fdiv`."""
-    return fdiv(x, y)
+    """x / y, rounded to nearest even, as ``/`` of float32 is not."""
+    return fdiv(x, y, ieee_rounding=True)
 
 
 @builtin
