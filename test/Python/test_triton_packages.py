@@ -258,6 +258,31 @@ def test_a_declared_constant_beside_a_variable():
 
 
 @triton.jit
+def rows_in_turn(x, y, rows, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    for row in range(tl.program_id(0), rows, step=tl.num_programs(0), num_stages=2):
+        tl.atomic_add(y + row * BLOCK + at, tl.load(x + row * BLOCK + at))
+
+
+def test_steps_of_loops_by_name():
+    """Triton leaves the name out and steps by one, so that each program takes rows of the others."""
+    x, y = np.arange(7 * 32, dtype=np.float32), np.zeros(7 * 32, np.float32)
+    rows_in_turn[(3,)](x, y, 7, BLOCK=32)
+    np.testing.assert_array_equal(y, x)
+
+
+@triton.jit
+def a_loop_of_other_names(x, rows):
+    for row in range(0, rows, stride=2):
+        tl.store(x + row, row)
+
+
+def test_names_that_loops_do_not_have():
+    with pytest.raises(CompilationError, match=r"unexpected keyword argument 'stride' \[WL607\]"):
+        a_loop_of_other_names[(1,)](np.zeros(4, np.int32), 4)
+
+
+@triton.jit
 def twice_a_constant(x, n):
     A: tl.constexpr = 3
     A: tl.constexpr = 4

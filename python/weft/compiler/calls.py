@@ -15,7 +15,6 @@ from typing import Any
 from .. import language
 from ..language import control, errors, maths
 from ..language.casts import cast
-from ..language.emit import builtin
 from ..language.literals import is_number
 from ..language.types import block_type, constexpr, dtype, pointer_type, unwrap
 from ..language.value import tensor
@@ -199,6 +198,13 @@ def _number(python: type, remedy: str) -> Callable[..., Any]:
     return convert
 
 
+def _range(visitor: Calls, *bounds: Any, **advice: Any) -> control.range:
+    """Python's ``range``: a loop that runs on the device, with what ``wl.range`` takes by name."""
+    if not 1 <= len(bounds) <= 3:
+        raise errors.wrong_arguments("range", f"{len(bounds)} of them", "(stop) or range(start, stop, step=1)")
+    return visitor._call_checked(control.range, "range", list(bounds), advice)
+
+
 def _instance(visitor: Calls, value: Any, kind: Any) -> bool:
     given = kind if isinstance(kind, tuple) else (kind,)
     kinds = tuple(each for k in given for each in getattr(k, "__weft_instances__", (k,)))
@@ -225,14 +231,6 @@ _PYTHON: dict[Any, Callable[..., Any]] = {
     tuple: lambda visitor, value=(): tuple(value),
     list: lambda visitor, value=(): tuple(value),
     print: lambda visitor, prefix, *values, hex=False: control.device_print(prefix, *values, hex=hex),
-    range: lambda visitor, *bounds: builtin_range(*bounds),
+    range: _range,
     pointer_type: lambda visitor, *arguments, **keywords: constant(pointer_type, *arguments, **keywords),
 }
-
-
-@builtin
-def builtin_range(*bounds: Any) -> control.range:
-    """Python's ``range`` in a kernel: a loop that runs on the device."""
-    if not 1 <= len(bounds) <= 3:
-        raise errors.wrong_arguments("range", f"{len(bounds)} of them", "(stop) or range(start, stop, step=1)")
-    return control.range(*bounds)
