@@ -283,6 +283,45 @@ def test_names_that_loops_do_not_have():
 
 
 @triton.jit
+def scaled_rows(x, scales, y, rows, BLOCK: tl.constexpr, PAGES: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    scale_at = None if scales is None else scales
+    factor: tl.constexpr = 3
+    kind = None
+    for row in range(rows):
+        if PAGES > 0 and row > 2:
+            factor = row
+            kind = at
+        if scales is not None:
+            scale_at = scales + row
+        v = tl.load(x + row * BLOCK + at)
+        v = v if scale_at is None else v * tl.load(scale_at)
+        tl.store(y + row * BLOCK + at, v * factor if kind is None else v)
+
+
+@pytest.mark.parametrize("has_scales", [False, True])
+def test_what_branches_assign_that_are_not_taken_is_kept(has_scales):
+    x, scales = np.arange(4 * 32, dtype=np.float32), np.arange(4, dtype=np.float32) + 2
+    y = np.zeros_like(x)
+    scaled_rows[(1,)](x, scales if has_scales else None, y, 4, BLOCK=32, PAGES=0)
+    np.testing.assert_array_equal(y, 3 * x * (np.repeat(scales, 32) if has_scales else 1))
+
+
+@triton.jit
+def a_constant_that_changes(x, rows, PAGES: tl.constexpr):
+    kind = None
+    for row in range(rows):
+        tl.store(x + row, 0 if kind is None else 1)
+        if PAGES > 0:
+            kind = row
+
+
+def test_what_branches_assign_that_are_taken_is_refused():
+    with pytest.raises(CompilationError, match=r"'kind' may have no value here.*assigned inside of it"):
+        a_constant_that_changes[(1,)](np.zeros(4, np.int32), 4, PAGES=1)
+
+
+@triton.jit
 def twice_a_constant(x, n):
     A: tl.constexpr = 3
     A: tl.constexpr = 4

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import ast
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,6 +26,12 @@ from .exits import FELL_THROUGH, Exit, zeros
 from .scope import Missing, assigned, named_within, only_advanced
 from .statements import Statements
 from .structure import alike, as_variable, flatten, moving, rebuild, same_constant, same_structure
+
+# What a condition that is known before it is reached is written with, besides 'and' and 'or'.
+_OF_CONSTANTS = (
+    *(ast.Attribute, ast.BinOp, ast.Compare, ast.Constant, ast.UnaryOp),
+    *(ast.cmpop, ast.expr_context, ast.operator, ast.unaryop),
+)
 
 
 @dataclass(frozen=True)
@@ -137,10 +143,11 @@ class Loops(Statements):
     def carried(self, body: list[ast.stmt], line: int, but: str | None = None) -> list[Carried]:
         """The variables that the body assigns and that hold tensors before it.
 
-        Those that hold something else have no value at its start.
+        Those that hold something else have no value at its start. What branches assign that are not taken is kept.
         """
         found = []
-        for name, statement in assigned(body).items():
+        changing = assigned(body)
+        for name, statement in assigned(body, lambda test: self.decided(test, changing)).items():
             if name == but or name not in self.frame.variables:
                 continue
             before = as_variable(self.frame.variables[name])
@@ -153,6 +160,29 @@ class Loops(Statements):
             else:
                 found.append(Carried(name, before, statement))
         return found
+
+    def decided(self, test: ast.expr, changing: Container[str]) -> bool | None:
+        """Whether a condition of constants holds; None where it has others, or names that are ``changing``."""
+        if isinstance(test, ast.BoolOp):
+            ends = isinstance(test.op, ast.Or)
+            for part in test.values:
+                holds = self.decided(part, changing)
+                if holds is None or holds is ends:
+                    return holds
+            return not ends
+        identity = isinstance(test, ast.Compare) and all(isinstance(op, (ast.Is, ast.IsNot)) for op in test.ops)
+        for node in ast.walk(test):
+            if isinstance(node, ast.Name):
+                held = self.frame.variables.get(node.id)
+                if node.id in changing or (isinstance(held, (tensor, tuple)) and not identity):
+                    return None
+            elif not isinstance(node, _OF_CONSTANTS):
+                return None
+        try:
+            known = self.condition(test)
+        except (CompilationError, errors.KernelError):
+            return None  # an error where it is, if it is reached
+        return known if isinstance(known, bool) else None
 
     def after_iteration(self, carried: list[Carried]) -> list[tensor]:
         """The carried variables at the end of the body, which must have kept their types."""

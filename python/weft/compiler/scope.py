@@ -24,16 +24,19 @@ class Missing:
         return self.make(*self.arguments)
 
 
-def assigned(statements: Iterable[ast.stmt]) -> dict[str, ast.stmt]:
-    """The names that statements assign, in order of first appearance, with the last statement that assigns each."""
+def assigned(
+    statements: Iterable[ast.stmt], decided: Callable[[ast.expr], bool | None] = lambda test: None
+) -> dict[str, ast.stmt]:
+    """The names that statements assign, in order of first appearance, with the last statement that assigns each; but
+    for those of branches that are not taken, where ``decided`` says of a condition whether it holds."""
     names: dict[str, ast.stmt] = {}
     for statement in statements:
-        for name, where in _assignments(statement):
+        for name, where in _assignments(statement, decided):
             names[name] = where
     return names
 
 
-def _assignments(statement: ast.stmt) -> Iterator[tuple[str, ast.stmt]]:
+def _assignments(statement: ast.stmt, decided: Callable[[ast.expr], bool | None]) -> Iterator[tuple[str, ast.stmt]]:
     for child in ast.iter_child_nodes(statement):
         if isinstance(child, ast.expr):
             yield from ((name, statement) for name in named_within(child))
@@ -44,10 +47,13 @@ def _assignments(statement: ast.stmt) -> Iterator[tuple[str, ast.stmt]]:
         yield from ((name, statement) for name in _targets(statement.target))
     elif isinstance(statement, ast.For):
         yield from ((name, statement) for name in _targets(statement.target))
-        yield from assigned(statement.body).items()
+        yield from assigned(statement.body, decided).items()
     elif isinstance(statement, (ast.If, ast.While)):
-        yield from assigned(statement.body).items()
-        yield from assigned(statement.orelse).items()
+        holds = decided(statement.test) if isinstance(statement, ast.If) else None
+        if holds is not False:
+            yield from assigned(statement.body, decided).items()
+        if holds is not True:
+            yield from assigned(statement.orelse, decided).items()
 
 
 def named_within(expression: ast.expr) -> Iterator[str]:
