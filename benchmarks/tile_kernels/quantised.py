@@ -210,3 +210,30 @@ def convolution():
     constants = {"TAPS": 3, "PAD": 1, "BLOCK_M": 64, "BLOCK_N": 64, "BLOCK_C": 32}
     expected = {"out": exact.permute(0, 2, 3, 1)}
     return Case(convolution_kernel, (2, 1), arguments | {"P": H, "Q": W}, constants, expected, 4, 3)
+
+
+@triton.jit
+def unpacked_kernel(packed, scales, out, rows, columns, BLOCK_R: tl.constexpr, BLOCK_C: tl.constexpr, G: tl.constexpr):
+    row = tl.program_id(0) * BLOCK_R + tl.arange(0, BLOCK_R)
+    column = tl.program_id(1) * BLOCK_C + tl.arange(0, BLOCK_C)
+    group = tl.program_id(1) * (2 * BLOCK_C // G) + tl.arange(0, 2 * BLOCK_C // G)
+    inside = (row[:, None] < rows) & (column[None, :] < columns)
+    pair = tl.load(packed + row[:, None] * columns + column[None, :], inside, other=0).to(tl.int32)
+    values = tl.join((pair & 15).to(tl.float32) - 8, (pair >> 4).to(tl.float32) - 8)
+    whole = (row[:, None] < rows) & (group[None, :] < 2 * columns // G)
+    scale = tl.load(scales + row[:, None] * (2 * columns // G) + group[None, :], whole, other=0.0)
+    scaled = tl.reshape(values, (BLOCK_R, 2 * BLOCK_C // G, G)) * scale[:, :, None]
+    at = tl.program_id(1) * 2 * BLOCK_C + tl.arange(0, 2 * BLOCK_C)
+    inside = (row[:, None] < rows) & (at[None, :] < 2 * columns)
+    tl.store(out + row[:, None] * 2 * columns + at[None, :], tl.reshape(scaled, (BLOCK_R, 2 * BLOCK_C)), inside)
+
+
+@case("two numbers of 4 bits a byte, with scales of groups, to f32")
+def unpacked():
+    M, N, G = 37, 512, 16
+    packed, scales = torch.randint(0, 256, (M, N), dtype=torch.uint8), torch.randn(M, 2 * N // G)
+    numbers = torch.stack([packed & 15, packed >> 4], -1).reshape(M, 2 * N).double() - 8
+    arguments = {"packed": packed, "scales": scales, "out": poisoned(M, 2 * N), "rows": M, "columns": N}
+    constants = {"BLOCK_R": 8, "BLOCK_C": 256, "G": G}
+    expected = {"out": numbers * scales.double().repeat_interleave(G, 1)}
+    return Case(unpacked_kernel, (5, 2), arguments, constants, expected, 4, 1)

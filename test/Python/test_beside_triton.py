@@ -36,6 +36,7 @@ MOST = {
     "selective state space, step by step, f16": (0.91, None),
     "products of rows with rows, unaligned, bf16": (0.87, 0.78),
     "norms of heads by 64-bit strides f16": (1.0, None),
+    "two numbers of 4 bits a byte, with scales of groups, to f32": (0.98, None),
 }
 
 

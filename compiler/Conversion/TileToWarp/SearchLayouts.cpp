@@ -51,7 +51,8 @@ public:
   Mover(const LayoutPlan &plan, const AxisAnalysis &axes, const TargetInfo &target, MayMove mayMove)
       : plan(plan), axes(axes), target(target), mayMove(mayMove) {}
 
-  /// The loads that `value` is computed from element by element, so that it comes to lie in `layout`.
+  /// The loads that `value` is computed from element by element, or by joins and splits, so that it comes to lie in
+  /// `layout`.
   Preferred towards(Value value, LayoutAttr layout) {
     moved.clear();
     seen.clear();
@@ -77,8 +78,11 @@ private:
         moved[load] = layout;
       return;
     }
+    if (auto split = dyn_cast<tile::SplitOp>(op))
+      return move(split.getSource(), plan.rules.attr(joinedLayout(layout.getLayout())));
+    const bool isJoin = isa<tile::JoinOp>(op) && splitLayout(layout.getLayout()); // pairs are registers of a thread
     OpKind kind = kindOf(op);
-    if (kind == OpKind::Elementwise || kind == OpKind::Reorder)
+    if (isJoin || kind == OpKind::Elementwise || kind == OpKind::Reorder)
       for (OpOperand &operand : op->getOpOperands())
         move(operand.get(), plan.rules.operandLayout(op, layout, operand.getOperandNumber()));
   }
@@ -226,11 +230,12 @@ SmallVector<Preferred> movesOfShapes(func::FuncOp function, const LayoutPlan &pl
   return found;
 }
 
-/// Stores that would take less, of vectors that leave gaps in sectors or of elements far apart, in the layout in which
+/// Stores that would take less, of vectors that leave gaps in sectors or of elements far apart, and the layout in which
 /// they do.
-SmallVector<Preferred> movesOfStores(func::FuncOp function, const LayoutPlan &plan, const AxisAnalysis &axes,
-                                     const TargetInfo &target, int warps) {
-  SmallVector<Preferred> moves;
+SmallVector<std::pair<tile::StoreOp, LayoutAttr>> betterStores(func::FuncOp function, const LayoutPlan &plan,
+                                                               const AxisAnalysis &axes, const TargetInfo &target,
+                                                               int warps) {
+  SmallVector<std::pair<tile::StoreOp, LayoutAttr>> found;
   function.walk([&](tile::StoreOp store) {
     LayoutAttr layout = plan.running.lookup(store);
     if (!layout || plan.isFree(store.getValue()))
@@ -238,9 +243,9 @@ SmallVector<Preferred> movesOfStores(func::FuncOp function, const LayoutPlan &pl
     Access access = accessOf(store, axes, target);
     LayoutAttr coalesced = plan.rules.attr(coalescedLayout(access, warps, target));
     if (accessCost(store, coalesced, axes, target) < accessCost(store, layout, axes, target))
-      moves.emplace_back()[store] = coalesced;
+      found.emplace_back(store, coalesced);
   });
-  return moves;
+  return found;
 }
 
 /// The conversions of a plan, the dearest first.
@@ -382,7 +387,14 @@ LayoutPlan searchLayouts(func::FuncOp function, LayoutPlan given, Preferred pref
   search.tryEach(movesOfShapes(function, plan, axes, target, warps, mayMove));
   search.tryEach(movesOfWords(function, plan, axes, target, warps));
   search.tryEach(movesOfVectors(function, plan, axes, target, warps));
-  search.tryEach(movesOfStores(function, plan, axes, target, warps));
+  SmallVector<Preferred> loads, stores; // what is stored is loaded so that it lies as it is stored, or is exchanged
+  for (auto [store, layout] : betterStores(function, plan, axes, target, warps))
+    if (Preferred move = Mover(plan, axes, target, mayMove).towards(store.getValue(), layout); !move.empty())
+      loads.push_back(std::move(move));
+  search.tryEach(loads);
+  for (auto [store, layout] : betterStores(function, plan, axes, target, warps))
+    stores.emplace_back()[store] = layout;
+  search.tryEach(stores);
   return std::move(search.plan);
 }
 

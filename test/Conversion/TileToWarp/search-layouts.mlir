@@ -380,3 +380,61 @@ func.func @recurrence(%x: !tile.ptr<f32> {tile.divisibility = 16 : i32}, %y: !ti
   }
   func.return
 }
+
+// -----
+
+// Bytes of two numbers each, which are made floats and stored one after another: a lane loads the two bytes whose four
+// floats it stores, and not sixteen, of which the floats would be exchanged.
+
+// CHECK: #[[$BYTES:.*]] = #warp.layout<[1024], register = {{\[\[}}1], [64], [128], [256], [512]], lane = {{\[\[}}2], [4], [8], [16], [32]]>
+// CHECK: #[[$FLOATS:.*]] = #warp.layout<[2048], register = {{\[\[}}1], [2], [128], [256], [512], [1024]], lane = {{\[\[}}4], [8], [16], [32], [64]]>
+// CHECK-LABEL: func.func @unpacked
+// CHECK: tile.load {{.*}} {warp.contiguity = 2 : i32{{.*}}} : tensor<1024x!tile.ptr<i8>, #[[$BYTES]]>
+// CHECK-NOT: warp.convert_layout
+// CHECK: tile.store {{.*}} {warp.contiguity = 4 : i32{{.*}}} : tensor<2048x!tile.ptr<f32>, #[[$FLOATS]]>
+func.func @unpacked(%x: !tile.ptr<i8> {tile.divisibility = 16 : i32}, %y: !tile.ptr<f32> {tile.divisibility = 16 : i32}) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 1, stages = 2>} {
+  %nibble = arith.constant dense<15> : tensor<1024xi32>
+  %four = arith.constant dense<4> : tensor<1024xi32>
+  %c = tile.make_range {start = 0 : i32, end = 1024 : i32} : tensor<1024xi32>
+  %xs = tile.splat %x : !tile.ptr<i8> -> tensor<1024x!tile.ptr<i8>>
+  %p = tile.addptr %xs, %c : tensor<1024x!tile.ptr<i8>>, tensor<1024xi32>
+  %v = tile.load %p : tensor<1024x!tile.ptr<i8>>
+  %w = arith.extui %v : tensor<1024xi8> to tensor<1024xi32>
+  %low = arith.andi %w, %nibble : tensor<1024xi32>
+  %high = arith.shrui %w, %four : tensor<1024xi32>
+  %a = arith.uitofp %low : tensor<1024xi32> to tensor<1024xf32>
+  %b = arith.uitofp %high : tensor<1024xi32> to tensor<1024xf32>
+  %pairs = tile.join %a, %b : tensor<1024xf32> -> tensor<1024x2xf32>
+  %all = tile.reshape %pairs : tensor<1024x2xf32> -> tensor<2048xf32>
+  %d = tile.make_range {start = 0 : i32, end = 2048 : i32} : tensor<2048xi32>
+  %ys = tile.splat %y : !tile.ptr<f32> -> tensor<2048x!tile.ptr<f32>>
+  %q = tile.addptr %ys, %d : tensor<2048x!tile.ptr<f32>>, tensor<2048xi32>
+  tile.store %q, %all : tensor<2048x!tile.ptr<f32>>
+  func.return
+}
+
+// -----
+
+// Halves that lie far apart where they are stored are no registers of one lane beside each other: each is loaded as wide as it
+// can be.
+
+// CHECK: #[[$WIDE:.*]] = #warp.layout<[1024], register = {{\[\[}}1], [2], [4], [8], [512]]
+// CHECK-LABEL: func.func @halves
+// CHECK: tile.load {{.*}} {warp.contiguity = 16 : i32{{.*}}} : tensor<1024x!tile.ptr<i8>, #[[$WIDE]]>
+// CHECK: tile.store {{.*}} : tensor<2048x!tile.ptr<i8>
+func.func @halves(%x: !tile.ptr<i8> {tile.divisibility = 16 : i32}, %y: !tile.ptr<i8> {tile.divisibility = 16 : i32}) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 1, stages = 2>} {
+  %one = arith.constant dense<1> : tensor<1024xi8>
+  %c = tile.make_range {start = 0 : i32, end = 1024 : i32} : tensor<1024xi32>
+  %xs = tile.splat %x : !tile.ptr<i8> -> tensor<1024x!tile.ptr<i8>>
+  %p = tile.addptr %xs, %c : tensor<1024x!tile.ptr<i8>>, tensor<1024xi32>
+  %v = tile.load %p : tensor<1024x!tile.ptr<i8>>
+  %w = arith.addi %v, %one : tensor<1024xi8>
+  %pairs = tile.join %v, %w : tensor<1024xi8> -> tensor<1024x2xi8>
+  %apart = tile.permute %pairs {order = array<i32: 1, 0>} : tensor<1024x2xi8> -> tensor<2x1024xi8>
+  %all = tile.reshape %apart : tensor<2x1024xi8> -> tensor<2048xi8>
+  %d = tile.make_range {start = 0 : i32, end = 2048 : i32} : tensor<2048xi32>
+  %ys = tile.splat %y : !tile.ptr<i8> -> tensor<2048x!tile.ptr<i8>>
+  %q = tile.addptr %ys, %d : tensor<2048x!tile.ptr<i8>>, tensor<2048xi32>
+  tile.store %q, %all : tensor<2048x!tile.ptr<i8>>
+  func.return
+}
