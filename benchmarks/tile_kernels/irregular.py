@@ -200,3 +200,34 @@ def rows_norm():
     s0, s1, s2, _ = x.stride()
     arguments = {"x": x, "out": poisoned(2, 3, 30, 64, dtype=x.dtype), "s0": s0, "s1": s1, "s2": s2, "H": 3, "T": 30}
     return Case(rows_norm_kernel, (6, 1), arguments, {"D": 64, "B": 32}, {"out": y})
+
+
+@triton.jit
+def parts_kernel(parts, weights, lengths, out, per_part, SPLITS: tl.constexpr, D: tl.constexpr):
+    row, columns = tl.program_id(0), tl.arange(0, D)
+    length = tl.load(lengths + row)
+    largest, total = -float("inf"), 0.0
+    acc = tl.zeros([D], tl.float32)
+    for split in tl.range(0, SPLITS, num_stages=2):
+        if split * per_part < length:
+            part = tl.load(parts + (row * SPLITS + split) * D + columns)
+            weight = tl.load(weights + row * SPLITS + split)
+            new = tl.maximum(largest, weight)
+            kept, added = tl.exp(largest - new), tl.exp(weight - new)
+            acc = acc * kept + added * part
+            total = total * kept + added
+            largest = new
+    tl.store(out + row * D + columns, acc / total)
+
+
+@case("merging of parts of which some are empty, stages asked for, f32")
+def parts_of_rows():
+    M, S, D, per = 24, 8, 128, 16
+    lengths = torch.randint(1, S * per, (M,), dtype=torch.int32)
+    parts, weights = torch.randn(M, S, D), torch.randn(M, S)
+    empty = torch.arange(S)[None, :] * per >= lengths[:, None]
+    parts[empty], weights[empty] = torch.nan, torch.nan
+    share = weights.double().masked_fill(empty, -torch.inf).softmax(-1)
+    exact = torch.einsum("ms,msd->md", share, parts.double().nan_to_num())
+    arguments = {"parts": parts, "weights": weights, "lengths": lengths, "out": poisoned(M, D), "per_part": per}
+    return Case(parts_kernel, (M,), arguments, {"SPLITS": S, "D": D}, {"out": exact}, 4, 2)

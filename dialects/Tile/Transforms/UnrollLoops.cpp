@@ -53,10 +53,20 @@ std::optional<int64_t> instructionsOf(Operation *op, int64_t threads) {
   return most;
 }
 
+/// Whether nothing is left of a loop that who wrote the kernel asked for, where its iterations stand one after another:
+/// stages are of loads that run ahead of their iterations, as those under conditions do not.
+bool isFree(scf::ForOp loop) {
+  auto attributes = loop->getDiscardableAttrs();
+  if (attributes.empty())
+    return true;
+  return llvm::all_of(attributes, [](NamedAttribute each) { return each.getName() == numStagesAttrName; }) &&
+         loop.getBody()->getOps<LoadOp>().empty();
+}
+
 /// Whether a loop's iterations come to so few instructions that all of them may stand one after another.
 bool isShort(scf::ForOp loop, int64_t threads) {
   std::optional<APInt> trips = loop.getStaticTripCount();
-  if (!trips || !loop->getDiscardableAttrs().empty() || trips->ugt(mostInstructions))
+  if (!trips || !isFree(loop) || trips->ugt(mostInstructions))
     return false;
   int64_t body = 0;
   WalkResult walked = loop.getBody()->walk([&](Operation *op) {

@@ -105,17 +105,62 @@ func.func @products(%a: tensor<16x16xf16>, %x: tensor<16x16xf32>) -> (tensor<16x
 
 // -----
 
-// Who wrote the kernel says how it is to run.
+// Who wrote the kernel says how many iterations' loads run ahead.
 // CHECK-LABEL: func.func @said
 // CHECK:         scf.for
-func.func @said(%x: f32) -> f32 {
+func.func @said(%x: f32, %p: !tile.ptr<f32>) -> f32 {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %c2 = arith.constant 2 : i32
+  %r = scf.for %i = %c0 to %c2 step %c1 iter_args(%sum = %x) -> (f32) : i32 {
+    %at = tile.addptr %p, %i : !tile.ptr<f32>, i32
+    %v = tile.load %at : !tile.ptr<f32>
+    %next = arith.addf %sum, %v : f32
+    scf.yield %next : f32
+  } {tile.num_stages = 4 : i32}
+  return %r : f32
+}
+
+// -----
+
+// Loads under a condition do not run ahead, however many stages are asked for.
+// CHECK-LABEL: func.func @under_a_condition
+// CHECK-NOT:     scf.for
+// CHECK-COUNT-2: tile.load
+// CHECK-NOT:     tile.load
+// CHECK:         return
+func.func @under_a_condition(%x: f32, %p: !tile.ptr<f32>, %n: i32) -> f32 {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %c2 = arith.constant 2 : i32
+  %r = scf.for %i = %c0 to %c2 step %c1 iter_args(%sum = %x) -> (f32) : i32 {
+    %inside = arith.cmpi slt, %i, %n : i32
+    %next = scf.if %inside -> (f32) {
+      %at = tile.addptr %p, %i : !tile.ptr<f32>, i32
+      %v = tile.load %at : !tile.ptr<f32>
+      %more = arith.addf %sum, %v : f32
+      scf.yield %more : f32
+    } else {
+      scf.yield %sum : f32
+    }
+    scf.yield %next : f32
+  } {tile.num_stages = 2 : i32}
+  return %r : f32
+}
+
+// -----
+
+// Warps of their own are asked for.
+// CHECK-LABEL: func.func @specialised
+// CHECK:         scf.for
+func.func @specialised(%x: f32) -> f32 {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %c2 = arith.constant 2 : i32
   %r = scf.for %i = %c0 to %c2 step %c1 iter_args(%sum = %x) -> (f32) : i32 {
     %next = arith.addf %sum, %sum : f32
     scf.yield %next : f32
-  } {tile.num_stages = 4 : i32}
+  } {tile.num_stages = 2 : i32, tile.warp_specialize}
   return %r : f32
 }
 
