@@ -234,9 +234,10 @@ FailureOr<EmittedPTX> emitPTX(ModuleOp module, const TargetInfo &target, EmitOpt
   llvm::legacy::PassManager passes;
   RegisterReports reports{[&](llvm::StringRef kernel, Reordered found) { sayReordered(module, kernel, found); },
                           [&](llvm::StringRef kernel, int count) { sayRecomputed(module, kernel, count); }};
-  int registers = options.registers ? options.registers : target.registersPerThread;
+  RegisterLimits limits{options.registers ? options.registers : target.registersPerThread,
+                        target.registersPerProcessor};
   ChosenPasses chosen(passes, [&]() -> llvm::SmallVector<llvm::Pass *> {
-    return {createAddressesInLoops(), createRecomputeNumbers(), createOrderForRegisters(registers, reports)};
+    return {createAddressesInLoops(), createRecomputeNumbers(), createOrderForRegisters(limits, reports)};
   });
   if (machine->addPassesToEmitFile(chosen, stream, nullptr, llvm::CodeGenFileType::AssemblyFile,
                                    /*DisableVerify=*/!options.verify))

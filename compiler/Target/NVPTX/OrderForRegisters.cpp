@@ -33,8 +33,8 @@ struct Order {
 class OrderForRegisters : public MachineFunctionPass {
 public:
   static char ID;
-  OrderForRegisters(int registersPerThread, RegisterReports reports)
-      : MachineFunctionPass(ID), registersPerThread(registersPerThread), reports(std::move(reports)) {}
+  OrderForRegisters(RegisterLimits limits, RegisterReports reports)
+      : MachineFunctionPass(ID), limits(limits), reports(std::move(reports)) {}
   StringRef getPassName() const override { return "Weft: order for registers"; }
   bool runOnMachineFunction(MachineFunction &function) override;
   void getAnalysisUsage(AnalysisUsage &usage) const override {
@@ -43,7 +43,7 @@ public:
   }
 
 private:
-  int registersPerThread;
+  RegisterLimits limits;
   RegisterReports reports;
 };
 
@@ -238,6 +238,16 @@ static int rematerialiseWhereItPays(MachineFunction &function, int limit, const 
   return rematerialise(function, limit, mnemonics, [&] { return !isAbove(function, limit + limit / 3, mnemonics); });
 }
 
+/// Registers of a thread, of which a kernel of many threads has fewer: a multiprocessor holds a block at the least.
+static int registersOf(const Function &kernel, RegisterLimits limits) {
+  constexpr int granule = 8;
+  int threads = 1;
+  for (StringRef size : llvm::split(kernel.getFnAttribute("nvvm.reqntid").getValueAsString(), ','))
+    if (int number = 0; to_integer(size, number) && number > 0)
+      threads *= number;
+  return std::min(limits.perThread, limits.perProcessor / threads / granule * granule);
+}
+
 /// ptxas gives a kernel that it cannot keep from spilling the registers of some thirty-two, and many times the spills,
 /// unless it is told that one block on a multiprocessor is enough. It then takes a few more of any kernel, too.
 static void takeAllRegisters(Function &kernel) {
@@ -247,6 +257,7 @@ static void takeAllRegisters(Function &kernel) {
 
 bool OrderForRegisters::runOnMachineFunction(MachineFunction &function) {
   std::unique_ptr<MCInstPrinter> mnemonics = mnemonicsFor(function.getTarget());
+  const int registersPerThread = registersOf(function.getFunction(), limits);
   int recomputed = rematerialiseWhereItPays(function, registersPerThread, *mnemonics);
   if (recomputed)
     reports.recomputed(function.getName(), recomputed);
@@ -271,8 +282,8 @@ bool OrderForRegisters::runOnMachineFunction(MachineFunction &function) {
   return changed;
 }
 
-MachineFunctionPass *createOrderForRegisters(int registersPerThread, RegisterReports reports) {
-  return new OrderForRegisters(registersPerThread, std::move(reports));
+MachineFunctionPass *createOrderForRegisters(RegisterLimits limits, RegisterReports reports) {
+  return new OrderForRegisters(limits, std::move(reports));
 }
 
 } // namespace weft

@@ -23,9 +23,14 @@ struct RegisterReports {
   std::function<void(llvm::StringRef, int)> recomputed;      // how many values are computed again where they are used
 };
 
+/// Registers that a thread may have, and those of a multiprocessor, which holds all threads of a block.
+struct RegisterLimits {
+  int perThread, perProcessor;
+};
+
 /// The pass: where values do not fit in a thread's registers, cheap ones are computed again where they are used
 /// (Rematerialise.h), and blocks are ordered anew.
-llvm::MachineFunctionPass *createOrderForRegisters(int registersPerThread, RegisterReports reports);
+llvm::MachineFunctionPass *createOrderForRegisters(RegisterLimits limits, RegisterReports reports);
 
 /// Where a register was last read, it may be read again behind that: for passes that move or repeat instructions.
 void forgetLastReads(llvm::MachineFunction &function);
