@@ -261,15 +261,18 @@ bool OrderForRegisters::runOnMachineFunction(MachineFunction &function) {
   int recomputed = rematerialiseWhereItPays(function, registersPerThread, *mnemonics);
   if (recomputed)
     reports.recomputed(function.getName(), recomputed);
-  bool changed = recomputed > 0;
+  bool changed = recomputed > 0, lacks = false;
   LiveOut liveOut(function);
   for (MachineBasicBlock &block : function) {
     BlockGraph graph = graphOf(block, liveOut.of(block), *mnemonics);
     int before = mostLive(graph);
-    if (before <= registersPerThread || hasProductsUnderWay(block))
+    if (before <= registersPerThread)
       continue;
     Order order = fewest(graph, registersPerThread);
-    if (order.most <= registersPerThread || before - order.most < registersPerThread / worthwhile)
+    if (order.most <= registersPerThread)
+      continue;
+    lacks = true;
+    if (hasProductsUnderWay(block) || before - order.most < registersPerThread / worthwhile)
       continue;
     apply(order, graph.nodes, block);
     reports.reordered(function.getName(), {before, order.most});
@@ -277,7 +280,7 @@ bool OrderForRegisters::runOnMachineFunction(MachineFunction &function) {
   }
   if (changed)
     forgetLastReads(function);
-  if (isAbove(function, registersPerThread, *mnemonics))
+  if (lacks)
     takeAllRegisters(function.getFunction());
   return changed;
 }
