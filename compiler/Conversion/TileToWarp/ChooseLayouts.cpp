@@ -312,7 +312,7 @@ LinearLayout shiftedLayout(const LinearLayout &source, unsigned axis) {
   constexpr std::array<int32_t, 3> instruction{16, 8, 16};
   ArrayRef<int64_t> shape = source.shape();
   const unsigned last = source.rank() - 1;
-  if (axis == last || source.bases(InDim::Block).size())
+  if (axis == last || !source.bases(InDim::Block).empty())
     return source;
   const int64_t columns = shape[last], rows = source.numElements() / columns;
   RegisterRun run = registerRun(source);

@@ -54,6 +54,7 @@ Operation *WarpDialect::materializeConstant(OpBuilder &builder, Attribute value,
 
 // Layouts.
 
+// NOLINTNEXTLINE(performance-unnecessary-value-param): as MLIR declares it
 LogicalResult LayoutAttr::verify(function_ref<InFlightDiagnostic()> emitError, LinearLayout layout) {
   bool offset = !layout.bases(InDim::Offset).empty();
   for (InDim dim : {InDim::Register, InDim::Lane, InDim::Warp, InDim::Block})
