@@ -91,9 +91,9 @@ private:
   Registers registers;             ///< what has been read
 };
 
-/// The product by multiply-adds that takes a tile which is read for it alone, right before it: it reads the tile itself,
-/// a few elements at a time, so that they need not all be held. Null where it is none.
-tile::DotOp readerOf(warp::LoadSharedOp load);
+/// Whether a tile is read for one product by multiply-adds alone, right before it: that reads the tile itself, a few
+/// elements at a time, so that they need not all be held.
+bool isReadByProduct(warp::LoadSharedOp load);
 
 /// The address for the constant part of an offset, in elements.
 using AddressAt = llvm::function_ref<mlir::Value(uint32_t)>;

@@ -29,6 +29,10 @@ LogicalResult lowerLoadShared(LoadSharedOp op, Emitter &e) {
   SharedType shared = op.getShared().getType();
   unsigned bits = shared.getElementType().getIntOrFloatBitWidth();
   SharedAccess access = accessOf(layoutOf(op.getResult().getType()), shared.linear(), llvm::divideCeil(bits, 8));
+  if (isReadByProduct(op)) {
+    sayPieces(op, "reads", op.getResult().getType(), "from", access, llvm::divideCeil(bits, 8));
+    return success();
+  }
   Value base = e.scalar(op.getShared());
   if (std::optional<MatrixAccess> matrices = matrixAccess(access.offsets, bits, operandBits(op.getResult()))) {
     unsigned bytes = bits / 8;
@@ -46,8 +50,6 @@ LogicalResult lowerLoadShared(LoadSharedOp op, Emitter &e) {
           "an operand of {0} bits an element is read by plain loads: {1}", bits,
           bits == 16 ? "the tile's layout has no rows of 16 bytes for it" : "ldmatrix turns elements of 16 bits alone");
     sayPieces(op, "reads", op.getResult().getType(), "from", access, llvm::divideCeil(bits, 8));
-    if (readerOf(op))
-      return success();
     e.bind(op.getResult(), emitSharedLoad(e, base, access, element, isInLoopOfManyStores(op)));
   }
   return success();

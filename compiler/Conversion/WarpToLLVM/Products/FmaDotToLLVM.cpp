@@ -35,7 +35,7 @@ class Operand {
 public:
   Operand(Value value, Emitter &e) : layout(layoutOf(value.getType())) {
     auto load = value.getDefiningOp<LoadSharedOp>();
-    if (load && readerOf(load)) {
+    if (load && isReadByProduct(load)) {
       Type element = registerType(value.getType());
       SharedAccess access = accessOf(layout, load.getShared().getType().linear(), warp::elementBytes(element));
       reader.emplace(e, e.scalar(load.getShared()), access, element);
@@ -84,17 +84,17 @@ LogicalResult lowerDot(tile::DotOp op, Emitter &e) {
 
 } // namespace
 
-tile::DotOp readerOf(LoadSharedOp load) {
+bool isReadByProduct(LoadSharedOp load) {
   if (!load->hasOneUse())
-    return {};
+    return false;
   auto dot = dyn_cast<tile::DotOp>(*load->user_begin());
   if (!dot || dot->getBlock() != load->getBlock() || dot.getAcc() == load.getResult())
-    return {};
+    return false;
   // Nothing between may let another thread write the tile.
   for (Operation *op = load->getNextNode(); op != dot; op = op->getNextNode())
     if (!isa<LoadSharedOp>(op))
-      return {};
-  return dot;
+      return false;
+  return true;
 }
 
 void addFmaDotLowerings(LoweringTable &table) { table.add<tile::DotOp>(lowerDot); }
