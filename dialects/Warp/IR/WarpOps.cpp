@@ -77,6 +77,18 @@ LogicalResult MmaOp::verify() {
                        << " and " << acc;
 }
 
+Value weft::warp::tileViewed(Value shared) {
+  while (auto permute = shared.getDefiningOp<PermuteSharedOp>())
+    shared = permute.getSource();
+  return shared;
+}
+
+Value weft::warp::allocationOf(Value shared) {
+  shared = tileViewed(shared);
+  auto stage = shared.getDefiningOp<StageOp>();
+  return stage ? allocationOf(stage.getRing()) : shared;
+}
+
 LogicalResult StageOp::verify() {
   auto ring = cast<SharedType>(getRing().getType());
   auto expected = SharedType::get(getContext(), 1, ring.getShape(), ring.getElementType(), ring.getLayout());

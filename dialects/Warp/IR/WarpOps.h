@@ -10,3 +10,12 @@
 
 #define GET_OP_CLASSES
 #include "dialects/Warp/IR/WarpOps.h.inc"
+
+namespace weft::warp {
+
+/// The tile, or the stage of a ring, that a transposed view of shared memory is of.
+mlir::Value tileViewed(mlir::Value shared);
+/// The allocation, or a value of unknown origin, that a tile of shared memory is a stage or a view of.
+mlir::Value allocationOf(mlir::Value shared);
+
+} // namespace weft::warp

@@ -106,12 +106,7 @@ static int64_t tileBytes(scf::ForOp loop, int stages) {
 }
 
 /// The tile that a read reads, maybe the other way round.
-static AllocOp tileOf(LoadSharedOp load) {
-  Value shared = load.getShared();
-  while (auto permute = shared.getDefiningOp<PermuteSharedOp>())
-    shared = permute.getSource();
-  return shared.getDefiningOp<AllocOp>();
-}
+static AllocOp tileOf(LoadSharedOp load) { return tileViewed(load.getShared()).getDefiningOp<AllocOp>(); }
 
 /// A read before a loop whose value only products take, some of them inside of loops.
 static bool canReload(LoadSharedOp load) {

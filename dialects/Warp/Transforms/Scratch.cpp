@@ -22,18 +22,6 @@ unsigned weft::warp::warpsAlongAxis(const LinearLayout &layout, unsigned axis) {
   return count;
 }
 
-Value weft::warp::allocationOf(Value shared) {
-  while (Operation *op = shared.getDefiningOp()) {
-    if (auto stage = dyn_cast<StageOp>(op))
-      shared = stage.getRing();
-    else if (auto permute = dyn_cast<PermuteSharedOp>(op))
-      shared = permute.getSource();
-    else
-      break;
-  }
-  return shared;
-}
-
 int64_t weft::warp::tileAlignment(Operation *kernel) {
   constexpr int64_t banks = 128;
   bool warpgroups = kernel->walk([](WgmmaOp) { return WalkResult::interrupt(); }).wasInterrupted();

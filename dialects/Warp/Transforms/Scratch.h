@@ -59,9 +59,6 @@ unsigned elementBytes(mlir::Type element);
 /// what they say; with products of warpgroups, where the patterns that these know start.
 int64_t tileAlignment(mlir::Operation *kernel);
 
-/// The allocation, or a value of unknown origin, that a tile of shared memory is a stage or a permutation of.
-mlir::Value allocationOf(mlir::Value shared);
-
 /// Bytes from the tiles of a stage to those of the next, of rings that lie together: side by side, a tile of each.
 int64_t ringPitch(llvm::ArrayRef<SharedType> rings, int64_t alignment);
 

@@ -88,10 +88,7 @@ Value groupNumber(Emitter &e, unsigned first, unsigned count) {
 /// The address of a tile in two parts whose sum it is: bytes that no loop changes, and in units of 16 bytes where the
 /// tile's stage begins in its ring, null where it is in none.
 std::pair<Value, Value> addressOf(Emitter &e, Value shared) {
-  Value source = shared;
-  while (auto permute = source.getDefiningOp<PermuteSharedOp>())
-    source = permute.getSource();
-  auto stage = source.getDefiningOp<StageOp>();
+  auto stage = tileViewed(shared).getDefiningOp<StageOp>();
   auto ring = stage ? stage.getRing().getDefiningOp<AllocOp>() : AllocOp();
   Value pointer = ring && ring.getOffset() ? e.sharedPointer(*ring.getOffset()) : e.scalar(shared);
   Value address = LLVM::PtrToIntOp::create(e.b, e.loc, e.b.getI32Type(), pointer);

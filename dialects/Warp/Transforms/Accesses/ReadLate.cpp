@@ -29,23 +29,13 @@ struct ReadLate : weft::warp::impl::WarpReadLateBase<ReadLate> {
 };
 } // namespace
 
-/// The memory of a tile: of a ring's, the ring.
-static Value memoryOf(Value shared) {
-  while (Operation *op = shared.getDefiningOp()) {
-    if (!isa<PermuteSharedOp, StageOp>(op))
-      break;
-    shared = op->getOperand(0);
-  }
-  return shared;
-}
-
 /// Whether a read may go past an op: it neither writes the read's memory nor lets other threads do so. The end of that
 /// memory's life goes along.
 static bool mayPass(LoadSharedOp load, Operation *op) {
   if (isa<LoadSharedOp, AllocOp, DeallocOp, AsyncWaitOp>(op))
     return true;
   if (auto store = dyn_cast<StoreSharedOp>(op))
-    return memoryOf(store.getShared()) != memoryOf(load.getShared());
+    return allocationOf(store.getShared()) != allocationOf(load.getShared());
   return isMemoryEffectFree(op);
 }
 
@@ -61,7 +51,7 @@ static LoadSharedOp movableRead(tile::DotOp dot, Value operand) {
 }
 
 static bool isWrittenInItsBlock(LoadSharedOp load) {
-  return llvm::any_of(memoryOf(load.getShared()).getUsers(), [&](Operation *user) {
+  return llvm::any_of(allocationOf(load.getShared()).getUsers(), [&](Operation *user) {
     return isa<StoreSharedOp>(user) && user->getBlock() == load->getBlock();
   });
 }
@@ -74,7 +64,7 @@ void ReadLate::runOnOperation() {
         reads.insert(isWrittenInItsBlock(load) ? reads.begin() : reads.end(), load);
     for (LoadSharedOp load : reads) {
       load->moveBefore(dot);
-      for (Operation *user : memoryOf(load.getShared()).getUsers())
+      for (Operation *user : allocationOf(load.getShared()).getUsers())
         if (isa<DeallocOp>(user) && user->getBlock() == dot->getBlock() && user->isBeforeInBlock(dot))
           user->moveAfter(dot);
     }

@@ -87,11 +87,7 @@ static StringRef findCopies(CopyLoop &found) {
 }
 
 /// The tile that a stage's index chooses, behind transpositions; null where it is no stage of a ring.
-static StageOp stageOf(Value shared) {
-  while (auto permute = shared.getDefiningOp<PermuteSharedOp>())
-    shared = permute.getSource();
-  return shared.getDefiningOp<StageOp>();
-}
+static StageOp stageOf(Value shared) { return tileViewed(shared).getDefiningOp<StageOp>(); }
 
 /// Finds the last op that reads the iteration's tiles. The reason where the loop reads others, or copies by threads.
 static StringRef findReads(CopyLoop &found) {

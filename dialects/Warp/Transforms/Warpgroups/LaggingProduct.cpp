@@ -9,8 +9,7 @@ namespace weft::warp {
 
 /// Whether an operand is a tile that nothing writes before the iteration after the next.
 static bool staysForAnIteration(Value operand, scf::ForOp loop, const llvm::DenseSet<Value> &rings) {
-  while (auto permute = operand.getDefiningOp<PermuteSharedOp>())
-    operand = permute.getSource();
+  operand = tileViewed(operand);
   return isa<SharedType>(operand.getType()) && (rings.contains(operand) || loop.isDefinedOutsideOfLoop(operand));
 }
 

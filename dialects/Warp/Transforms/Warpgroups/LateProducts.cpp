@@ -28,13 +28,6 @@ static WgmmaWaitOp waitOf(WgmmaOp product) {
 
 static Value sumsOf(WgmmaOp product) { return waitOf(product).getResults().front(); }
 
-/// The tile of which an operand is a view.
-static Value tileOf(Value operand) {
-  while (auto permute = operand.getDefiningOp<PermuteSharedOp>())
-    operand = permute.getSource();
-  return operand;
-}
-
 // --- finding them ---
 
 namespace {
@@ -112,7 +105,7 @@ static StringRef whyNotLate(WgmmaOp product, scf::ForOp loop, ArrayRef<WgmmaOp> 
     return "its first operand lies in shared memory";
   if (!carriedSums(product, loop) && !goesOnIn(product, late))
     return "the loop needs its sums at once";
-  Value tile = tileOf(product.getB());
+  Value tile = tileViewed(product.getB());
   if (loop.isDefinedOutsideOfLoop(tile))
     return "";
   if (!llvm::is_contained(rings, tile))
