@@ -340,11 +340,14 @@ PYBIND11_MODULE(_simulator, m) {
                         const py::kwargs &settings) { return launchArguments(*self, entry, arguments, settings); });
   m.def("targets", [] { return targets::json(); });
   m.def("simulated_target", [] { return std::string(targets::simulated().name); });
-  m.def("parse", [](const std::string &text, const std::string &name) {
+  m.def("parse", [](const std::string &text, const std::string &name, const std::string &approximations) {
+    Result<Approximations> near = approximationsNamed(approximations);
+    if (!near)
+      raise(near.error());
     Result<std::shared_ptr<const Module>> module = failure(StatusCode::Internal, "");
     {
       py::gil_scoped_release release;
-      module = Module::parse(text, name);
+      module = Module::parse(text, name, *near);
     }
     if (!module)
       raise(module.error());

@@ -22,6 +22,7 @@ struct Machine {
   const targets::Target &limits;
   simulator::Memory memory;
   simulator::Checks checks;
+  simulator::Approximations approximations = simulator::Approximations::Close;
 };
 
 simulator::Dim3 dimOf(const Extent3 &extent) { return {extent.x, extent.y, extent.z}; }
@@ -229,8 +230,8 @@ public:
   }
 
   Result<std::shared_ptr<Module>> loadModule(const std::string &ptx) override {
-    return simulator::Module::parse(ptx).and_then(
-        [&](std::shared_ptr<const simulator::Module> module) -> Result<std::shared_ptr<Module>> {
+    return simulator::Module::parse(ptx, "<ptx>", machine->approximations)
+        .and_then([&](std::shared_ptr<const simulator::Module> module) -> Result<std::shared_ptr<Module>> {
           // Hardware refuses PTX of another target when it loads it, and so does this device.
           if (Result<Target> made = parseTarget(module->target()); made && !runsOn(*made, target.major, target.minor))
             return failure(StatusCode::WrongTarget,
@@ -260,8 +261,13 @@ Result<std::shared_ptr<Device>> openSimulated(std::optional<Target> named) {
   Result<simulator::Checks> checks = simulator::Checks::parse(chosen && *chosen ? chosen : "all");
   if (!checks)
     return failure(checks.error().code, "WEFT_SIMULATOR_CHECKS: " + checks.error().message);
+  const char *near = std::getenv("WEFT_SIMULATOR_APPROXIMATIONS");
+  Result<simulator::Approximations> approximations = simulator::approximationsNamed(near && *near ? near : "close");
+  if (!approximations)
+    return failure(approximations.error().code, "WEFT_SIMULATOR_APPROXIMATIONS: " + approximations.error().message);
   auto machine = std::make_shared<Machine>(targets::nearest(10 * target.major + target.minor));
   machine->checks = *checks;
+  machine->approximations = *approximations;
   return std::make_shared<SimulatedDevice>(std::move(machine), target, named.has_value());
 }
 

@@ -4,6 +4,7 @@ place, the values at the ends, and what the kernels are made of.
 """
 
 import math
+import os
 import re
 
 import numpy as np
@@ -88,10 +89,14 @@ def gamma(x):
         return math.copysign(math.inf, x)
 
 
+# Units where approximations are as far off as PTX allows: the errors of a logarithm and a root come to those.
+LOOSE = os.environ.get("WEFT_SIMULATOR_APPROXIMATIONS") == "loose"
+AT_WORST = {"erfinv": 5, "erfcinv": 5, "normcdfinv": 6}
+
 # name: (arguments, reference, units of the last place allowed, instructions for an element)
 CASES = {
     "erfc": (lambda s: np.r_[s.over(-6, 10.1), s.signed(-149, 4)], of_torch("erfc"), 4, 55),
-    "erfcx": (lambda s: np.r_[s.over(-9.4, 20), s.signed(-149, 3), s.sizes(3, 128)], of_torch("erfcx"), 3, 45),
+    "erfcx": (lambda s: np.r_[s.over(-9.4, 20), s.signed(-149, 3), s.sizes(3, 128)], of_torch("erfcx"), 3, 53),
     "normcdf": (lambda s: np.r_[s.over(-14.2, 6), s.signed(-149, 4)], normcdf, 4, 64),
     "erfinv": (
         lambda s: np.r_[s.over(-1, 1), 1 - s.sizes(-24, -1), s.sizes(-24, -1) - 1, s.signed(-149, -1)],
@@ -153,6 +158,7 @@ def units_off(found, exact):
 @pytest.mark.parametrize("name", CASES)
 def test_dense(name, seed):
     arguments, reference, units, _ = CASES[name]
+    units = AT_WORST.get(name, units) if LOOSE else units
     x = arguments(Spread(seed))
     found, _ = applied(name, x)
     exact = reference(x.astype(np.float64))

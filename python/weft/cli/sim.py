@@ -36,6 +36,12 @@ def add(commands: Any) -> None:
         "--checks", default="all", metavar="C", help="all, none, or kinds of findings by comma (default: all)"
     )
     part.add_argument(
+        "--approximations",
+        default="close",
+        choices=("close", "loose"),
+        help="loose: what ex2.approx and the like give is as far off as PTX allows (default: close)",
+    )
+    part.add_argument(
         "--seed", type=int, default=None, help="for random arguments and the order of warps (default: fresh, printed)"
     )
     part.add_argument(
@@ -80,6 +86,7 @@ def run(arguments: argparse.Namespace) -> int:
         [argument.value for argument in parsed],
         shared=arguments.shared,
         checks=arguments.checks,
+        approximations=arguments.approximations,
         seed=seed,
         schedules=arguments.schedules,
         limit=arguments.limit,

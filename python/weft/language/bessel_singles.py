@@ -12,7 +12,7 @@ from . import coefficients_singles as known
 from .casts import convert, reread
 from .doubles import horner, signed, whole
 from .maths import PropagateNan, abs, fdiv, fma, minimum, where
-from .singles import number, unit
+from .singles import exp_parts, number, unit
 from .types import float32, int32
 from .value import tensor
 
@@ -119,12 +119,11 @@ def y1(x: tensor) -> tensor:
 def _modified(size: tensor, powers: Sequence[float], sign: tensor | None = None) -> tensor:
     """exp(x) / sqrt(x) times a polynomial of 1 / x, of a size from 6 on; with the sign of another number."""
     bounded = minimum(size, 93.0, _ALL)  # infinite from there
-    turns = fma(bounded, number(known.LOG2_E[0]), number(0.0))
-    missing = fma(turns, number(-known.LN2[1]), fma(turns, number(-known.LN2[0]), bounded))
+    turns, grown = exp_parts(bounded, number(0.0))
     power = unit("ex2", turns - 8.0)  # the result is in the range where 2^turns is not; the polynomial has the 2^8
     root = unit("rsqrt", bounded)
     root = root if sign is None else signed(root, sign)
-    return fma(power, missing, power) * (root * horner(unit("rcp", bounded), powers))
+    return fma(power, grown, power) * (root * horner(unit("rcp", bounded), powers))
 
 
 def i0(x: tensor) -> tensor:

@@ -17,14 +17,12 @@ from .value import tensor
 _ALL = PropagateNan.ALL
 
 
-def _exp_of_square(x: tensor) -> tensor:
-    """exp(x²), within the machine's error of an exponential and half a unit."""
+def _half_exp_of_square(x: tensor) -> tensor:
+    """exp(x²) / 2, within a unit of the last place."""
     square = fma(x, x, number(0.0))
-    turns = fma(square, number(known.LOG2_E[0]), number(0.0))
-    # what 2^turns lacks: the rounding of turns, and the square's
-    missing = fma(turns, number(-known.LN2[1]), fma(turns, number(-known.LN2[0]), square)) + fma(x, x, -square)
-    power = unit("ex2", turns)
-    return fma(power, missing, power)
+    turns, grown = exp_parts(square, fma(x, x, -square))
+    power = unit("ex2", turns - 1.0)
+    return fma(power, grown, power)
 
 
 def _scaled(size: tensor) -> tensor:
@@ -64,8 +62,8 @@ def erfcx(x: tensor) -> tensor:
     """exp(x²) · erfc(x)."""
     size = abs(x)
     part = _scaled(size)
-    grown = _exp_of_square(minimum(size, 9.41))  # twice that is infinite
-    return where(x < 0.0, fma(grown, number(2.0), -part), part)
+    grown = _half_exp_of_square(minimum(size, 9.41))  # four times that is infinite
+    return where(x < 0.0, fma(grown, number(4.0), -part), part)
 
 
 def normcdf(x: tensor) -> tensor:

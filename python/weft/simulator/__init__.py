@@ -158,6 +158,7 @@ def launch(
     limit: int = 0,
     sample: int = 0,
     memory: Sequence[Any] = (),
+    approximations: str = "close",
 ) -> Report:
     """Run one entry of PTX, a text or the path of a file.
 
@@ -171,10 +172,12 @@ def launch(
     sample: how many of the grid's blocks run, spread over all of it; 0 for all. Counters are theirs alone.
     memory: NumPy arrays that the kernel reaches by their addresses, as tables of pointers hold them. They stay where
     they are, without guards around them, and so do arguments that overlap them.
+    approximations: "close", or "loose": what ``ex2.approx`` and the like give is as far off as PTX allows.
     Raises SimulatorError where the PTX or the launch is no good; a program at fault gives findings instead.
     """
-    if not isinstance(checks, str):
-        raise SimulatorError(f"expected 'checks' to be text, such as 'all', but got {checks!r}")
+    for option, chosen, such in (("checks", checks, "all"), ("approximations", approximations, "loose")):
+        if not isinstance(chosen, str):
+            raise SimulatorError(f"expected '{option}' to be text, such as '{such}', but got {chosen!r}")
     _whole("seed", seed, None)
     for option, value, least in (
         *(("shared", shared, 0), ("schedules", schedules, 1), ("threads", threads, 0)),
@@ -183,7 +186,7 @@ def launch(
         _whole(option, value, least)
     reached = _buffers(memory)
     text, name = _read(ptx)
-    module = _module(text, name)
+    module = _module(text, name, approximations)
     parameters = module.parameters(entry)
     if parameters is None:
         raise SimulatorError(f"no entry '{entry}' in {name}: it has {', '.join(map(repr, module.entries)) or 'none'}")
@@ -259,8 +262,8 @@ def _written(text: str, entry: str) -> _Written:
 
 
 @functools.lru_cache(maxsize=64)
-def _module(text: str, name: str) -> Any:
-    return _load("_simulator").parse(text, name)
+def _module(text: str, name: str, approximations: str) -> Any:
+    return _load("_simulator").parse(text, name, approximations)
 
 
 def _read(ptx: str | os.PathLike[str]) -> tuple[str, str]:

@@ -65,14 +65,22 @@ namespace machine {
 class Program;
 }
 
+/// How near the approximate functions (`ex2.approx`, `rcp.approx`, ...) of f32 are to the exact ones.
+enum class Approximations {
+  Close, ///< the nearest f32, or one beside it
+  Loose, ///< the farthest that PTX allows, above or below by the argument
+};
+/// Reads "close" or "loose". Errors: InvalidArgument.
+WEFT_SIMULATOR_API Result<Approximations> approximationsNamed(std::string_view text);
+
 /// A parsed, checked and decoded PTX module. Immutable; share it freely.
 class Module {
 public:
   /// Reads PTX text. Errors: Corrupt, with the line, the column and what was expected, where the text is no PTX;
   /// Unsupported, naming the instruction and its line, where it is PTX this machine does not have.
   /// `name` stands for the file in messages.
-  WEFT_SIMULATOR_API static Result<std::shared_ptr<const Module>> parse(std::string_view ptx,
-                                                                        std::string_view name = "<ptx>");
+  WEFT_SIMULATOR_API static Result<std::shared_ptr<const Module>>
+  parse(std::string_view ptx, std::string_view name = "<ptx>", Approximations approximations = {});
 
   /// All entries in the order of the text.
   WEFT_SIMULATOR_API const std::vector<EntryInfo> &entries() const;

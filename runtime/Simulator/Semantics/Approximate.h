@@ -5,7 +5,9 @@
 
 #include "runtime/Simulator/Semantics/Float.h"
 
+#include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstdint>
 
 namespace weft::simulator::semantics {
@@ -167,5 +169,77 @@ template <typename F> WEFT_LANE uint16_t ex2ApproxHalf(uint16_t a, bool flushed 
   return flushHalf<F>(F::narrow(ex2Approx(F::widen(flushHalf<F>(a, flushed)))), flushed);
 }
 template <typename F> WEFT_LANE uint16_t tanhApproxHalf(uint16_t a) { return F::narrow(tanhApprox(F::widen(a))); }
+
+// What f32's functions may give at worst: of the numbers within the error that PTX states, the farthest below the exact
+// result or above it, as the argument's bits decide.
+
+/// A unit in the last place of an f32 as large as `value`.
+inline double ulpOf(double value) { return std::ldexp(1.0, std::max(std::ilogb(value), -126) - 23); }
+
+/// The last f32 before `exact` and `bound` part from one another, above or below by a bit of `key`. Where `close`, the
+/// result that PTX has for the argument alone, is zero or no finite number, it stays: so are the results PTX lists.
+inline float farthest(float close, double exact, double bound, uint32_t key) {
+  if (close == 0 || !isFinite(close) || !std::isfinite(exact))
+    return close;
+  key = (key ^ key >> 16) * 0x7feb352du; // every bit of it counts
+  key = (key ^ key >> 15) * 0x846ca68bu;
+  const double limit = key >> 31 ? exact + bound : exact - bound;
+  const float nearest = float(limit);
+  const bool isBeyond = key >> 31 ? double(nearest) > limit : double(nearest) < limit;
+  const float found = isBeyond ? std::nextafterf(nearest, float(exact)) : nearest;
+  return isFinite(found) ? found : close;
+}
+
+/// The bits of an argument that decide: its mantissa, and whether its exponent is even. Functions that scale with powers of
+/// two, or of four, do so exactly.
+constexpr uint32_t mantissaBits = 0x7fffff, withParity = 0xffffff;
+
+// Each takes the close result and the arguments. The unit interpolates between the entries of a table: what is an entry
+// itself, whole powers of two and their inverses, comes out exact, which PTX says of 0 and 1 alone.
+
+inline float ex2Farthest(float close, float a) {
+  const double exact = std::exp2(double(a));
+  return a == std::trunc(a) ? close : farthest(close, exact, 2 * ulpOf(exact), std::bit_cast<uint32_t>(a));
+}
+inline float lg2Farthest(float close, float a) {
+  const double exact = std::log2(double(a)), error = 0x1p-22;
+  if (exact == std::trunc(exact))
+    return close;
+  return farthest(close, exact, a > 0.5f && a < 2.0f ? error : error * std::fabs(exact), std::bit_cast<uint32_t>(a));
+}
+/// Beyond 100 pi PTX states no error, and the result stays.
+inline float turned(float close, double exact, float a) {
+  constexpr double pi = 3.14159265358979323846;
+  const double size = std::fabs(double(a));
+  const double error = size <= 2 * pi ? 0x1p-20 / std::sqrt(2.0) : size <= 100 * pi ? std::exp2(-14.7) : 0.0;
+  return error == 0 || a == 0 ? close : farthest(close, exact, error, std::bit_cast<uint32_t>(a));
+}
+inline float sinFarthest(float close, float a) { return turned(close, std::sin(double(a)), a); }
+inline float cosFarthest(float close, float a) { return turned(close, std::cos(double(a)), a); }
+inline float tanhFarthest(float close, float a) {
+  const double exact = std::tanh(double(a));
+  return isFinite(a) ? farthest(close, exact, 0x1p-11 * std::fabs(exact), std::bit_cast<uint32_t>(a)) : close;
+}
+inline float rcpFarthest(float close, float a) {
+  const double exact = 1.0 / double(a);
+  const uint32_t key = std::bit_cast<uint32_t>(a) & mantissaBits;
+  return key == 0 ? close : farthest(close, exact, ulpOf(exact), key);
+}
+inline float rsqrtFarthest(float close, float a) {
+  const double exact = 1.0 / std::sqrt(double(a));
+  const uint32_t key = std::bit_cast<uint32_t>(a) & withParity;
+  return std::ilogb(exact) == std::log2(exact) ? close : farthest(close, exact, std::exp2(-22.9) * exact, key);
+}
+inline float sqrtFarthest(float close, float a) {
+  const double exact = std::sqrt(double(a));
+  const uint32_t key = std::bit_cast<uint32_t>(a) & withParity;
+  return std::ilogb(exact) == std::log2(exact) ? close : farthest(close, exact, 0x1p-23 * exact, key);
+}
+inline float divFarthest(float close, float a, float b) {
+  const double exact = double(a) / double(b);
+  const uint32_t divisor = std::bit_cast<uint32_t>(b) & mantissaBits;
+  const uint32_t key = (std::bit_cast<uint32_t>(a) & mantissaBits) * 0x9e3779b9u ^ divisor;
+  return divisor == 0 ? close : farthest(close, exact, 2 * ulpOf(exact), key);
+}
 
 } // namespace weft::simulator::semantics

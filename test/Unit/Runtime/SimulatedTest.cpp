@@ -48,6 +48,11 @@ TEST(Simulated, DefaultDeviceFollowsTheEnvironment) {
   unsetenv("WEFT_SIMULATOR_CHECKS");
   ASSERT_FALSE(refused);
   EXPECT_THAT(refused.error().message, HasSubstr("WEFT_SIMULATOR_CHECKS"));
+  setenv("WEFT_SIMULATOR_APPROXIMATIONS", "wild", 1);
+  refused = openDevice("simulator");
+  unsetenv("WEFT_SIMULATOR_APPROXIMATIONS");
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, HasSubstr("expected approximations 'close' or 'loose', but got 'wild'"));
 }
 
 TEST(Simulated, LaunchOnHostMemoryInPlace) {

@@ -74,7 +74,7 @@ from .special import y0 as y0
 from .special import y1 as y1
 from .special import yn as yn
 
-_LN2, _LOG10_2, _HALF_PI = 0.6931471805599453, 0.3010299956639812, 1.5707963267948966
+_LN2, _LOG10_E, _HALF_PI = 0.6931471805599453, 0.4342944819032518, 1.5707963267948966
 
 
 def _floats(x: Any, name: str) -> tensor:
@@ -252,7 +252,7 @@ def exp10(x: Any) -> tensor:
 @builtin
 def log10(x: Any) -> tensor:
     """The logarithm to base 10."""
-    return _same_type("log10", lambda v: mul(log2(v), _LOG10_2), x)
+    return _same_type("log10", lambda v: mul(log(v), _LOG10_E), x)
 
 
 @builtin

@@ -371,11 +371,13 @@ std::string Decoder::nameOf(uint32_t number) const {
   return std::string(reg.name) + (reg.number < 0 ? "" : std::to_string(reg.number));
 }
 
-Result<std::unique_ptr<const Program>> decodeProgram(ptx::Module syntax, std::string_view name) {
+Result<std::unique_ptr<const Program>> decodeProgram(ptx::Module syntax, std::string_view name,
+                                                     Approximations approximations) {
   static std::atomic<uint64_t> nextKey{1};
   auto program = std::make_unique<Program>();
   program->syntax = std::move(syntax);
   program->name = std::string(name);
+  program->approximations = approximations;
   program->target = std::string(program->syntax.target);
   program->key = nextKey++;
   for (const ptx::Variable &variable : program->syntax.variables)

@@ -14,7 +14,8 @@ namespace weft::simulator::machine {
 
 /// Decodes every entry of a parsed module. Errors: Corrupt for instructions that are no PTX or have wrong operands;
 /// Unsupported, with line and name, for what this machine does not have.
-Result<std::unique_ptr<const Program>> decodeProgram(ptx::Module syntax, std::string_view name);
+Result<std::unique_ptr<const Program>> decodeProgram(ptx::Module syntax, std::string_view name,
+                                                     Approximations approximations);
 
 /// Thrown inside the decoder only.
 struct DecodeFailure {

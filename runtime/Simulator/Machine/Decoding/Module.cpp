@@ -9,7 +9,16 @@ namespace weft::simulator {
 Module::Module(std::unique_ptr<const machine::Program> program) : program_(std::move(program)) {}
 Module::~Module() = default;
 
-Result<std::shared_ptr<const Module>> Module::parse(std::string_view text, std::string_view name) {
+Result<Approximations> approximationsNamed(std::string_view text) {
+  if (text == "close")
+    return Approximations::Close;
+  if (text == "loose")
+    return Approximations::Loose;
+  return failure(StatusCode::InvalidArgument, format("expected approximations 'close' or 'loose', but got '{}'", text));
+}
+
+Result<std::shared_ptr<const Module>> Module::parse(std::string_view text, std::string_view name,
+                                                    Approximations approximations) {
   auto named = [&](Error error) {
     error.message = format("{}: {}", name, error.message);
     return std::unexpected(std::move(error));
@@ -17,7 +26,8 @@ Result<std::shared_ptr<const Module>> Module::parse(std::string_view text, std::
   Result<ptx::Module> syntax = ptx::parseModule(std::string(text));
   if (!syntax)
     return named(std::move(syntax.error()));
-  Result<std::unique_ptr<const machine::Program>> program = machine::decodeProgram(std::move(*syntax), name);
+  Result<std::unique_ptr<const machine::Program>> program =
+      machine::decodeProgram(std::move(*syntax), name, approximations);
   if (!program)
     return named(std::move(program.error()));
   return std::shared_ptr<const Module>(new Module(std::move(*program)));

@@ -1,5 +1,6 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // f32 and f64 arithmetic (PTX ISA 9.7.3), approximate functions included.
+#include "runtime/Simulator/Machine/Decoding/Decode.h"
 #include "runtime/Simulator/Machine/Forms/Arithmetic.h"
 #include "runtime/Simulator/Machine/Forms/Families.h"
 #include "runtime/Simulator/Semantics/Approximate.h"
@@ -63,6 +64,20 @@ constexpr auto divDirected = [](uint32_t o, auto a, auto b) { return sem::divRou
 constexpr auto rcpDirected = [](uint32_t o, auto a) { return sem::rcpRounded(rounding(o), a, options(o)); };
 constexpr auto sqrtDirected = [](uint32_t o, auto a) { return sem::sqrtRounded(rounding(o), a, options(o)); };
 
+/// Binds the approximate function `Close`, or, where the launch asks for that, what it may give at worst.
+template <auto Close, auto Farthest, typename... A> void bindApproximate(Binding &b) {
+  constexpr auto close = [](uint32_t o, A... a) { return Close(a..., (o & FlushBit) != 0); };
+  constexpr auto loose = [](uint32_t o, A... a) {
+    const bool flushed = (o & FlushBit) != 0;
+    return sem::flush(Farthest(Close(a..., flushed), sem::flush(a, flushed)...), flushed);
+  };
+  b.record.imm = modifierBits(b);
+  b.record.run = b.decoder.program().approximations == Approximations::Loose ? lanesWith<loose, float, A...>
+                                                                             : lanesWith<close, float, A...>;
+}
+constexpr auto tangent = [](float a, bool) { return sem::tanhApprox(a); };
+constexpr auto inverseRoot = [](float a, bool flushed) { return sem::rsqrtApprox(a, flushed); };
+
 constexpr auto absolute = [](uint32_t o, auto a) { return sem::abs(a, (o & FlushBit) != 0); };
 constexpr auto negated = [](uint32_t o, auto a) { return sem::neg(a, (o & FlushBit) != 0); };
 constexpr auto smaller = [](uint32_t o, auto a, auto b) { return sem::min(a, b, minMaxOptions(o)); };
@@ -107,28 +122,18 @@ const Form forms[] = {
     {"copysign", "type=f32", "d:type s:type s:type", fp32, bindFloat<signOf, 2>},
     {"copysign", "type=f64", "d:type s:type s:type", fp64, bindFloat<signOf, 2>},
     {"testp", "test=finite|infinite|number|notanumber|normal|subnormal type=f32|f64", "D s:type", fp32, bindTestp},
-    {"ex2", "approx ftz? type=f32", "d:type s:type", sfu,
-     bindLanesWith<[](uint32_t o, float a) { return sem::ex2Approx(a, (o & FlushBit) != 0); }, float, float>},
-    {"lg2", "approx ftz? type=f32", "d:type s:type", sfu,
-     bindLanesWith<[](uint32_t o, float a) { return sem::lg2Approx(a, (o & FlushBit) != 0); }, float, float>},
-    {"sin", "approx ftz? type=f32", "d:type s:type", sfu,
-     bindLanesWith<[](uint32_t o, float a) { return sem::sinApprox(a, (o & FlushBit) != 0); }, float, float>},
-    {"cos", "approx ftz? type=f32", "d:type s:type", sfu,
-     bindLanesWith<[](uint32_t o, float a) { return sem::cosApprox(a, (o & FlushBit) != 0); }, float, float>},
-    {"tanh", "approx type=f32", "d:type s:type", sfu,
-     bindLanes<[](float a) { return sem::tanhApprox(a); }, float, float>},
-    {"rcp", "approx ftz? type=f32", "d:type s:type", sfu,
-     bindLanesWith<[](uint32_t o, float a) { return sem::rcpApprox(a, (o & FlushBit) != 0); }, float, float>},
-    {"rsqrt", "approx ftz? type=f32", "d:type s:type", sfu,
-     bindLanesWith<[](uint32_t o, float a) { return sem::rsqrtApprox(a, (o & FlushBit) != 0); }, float, float>},
-    {"sqrt", "approx ftz? type=f32", "d:type s:type", sfu,
-     bindLanesWith<[](uint32_t o, float a) { return sem::sqrtApprox(a, (o & FlushBit) != 0); }, float, float>},
+    {"ex2", "approx ftz? type=f32", "d:type s:type", sfu, bindApproximate<sem::ex2Approx, sem::ex2Farthest, float>},
+    {"lg2", "approx ftz? type=f32", "d:type s:type", sfu, bindApproximate<sem::lg2Approx, sem::lg2Farthest, float>},
+    {"sin", "approx ftz? type=f32", "d:type s:type", sfu, bindApproximate<sem::sinApprox, sem::sinFarthest, float>},
+    {"cos", "approx ftz? type=f32", "d:type s:type", sfu, bindApproximate<sem::cosApprox, sem::cosFarthest, float>},
+    {"tanh", "approx type=f32", "d:type s:type", sfu, bindApproximate<tangent, sem::tanhFarthest, float>},
+    {"rcp", "approx ftz? type=f32", "d:type s:type", sfu, bindApproximate<sem::rcpApprox, sem::rcpFarthest, float>},
+    {"rsqrt", "approx ftz? type=f32", "d:type s:type", sfu, bindApproximate<inverseRoot, sem::rsqrtFarthest, float>},
+    {"sqrt", "approx ftz? type=f32", "d:type s:type", sfu, bindApproximate<sem::sqrtApprox, sem::sqrtFarthest, float>},
     {"div", "approx ftz? type=f32", "d:type s:type s:type", sfu,
-     bindLanesWith<[](uint32_t o, float a, float b) { return sem::divApprox(a, b, (o & FlushBit) != 0); }, float, float,
-                   float>},
+     bindApproximate<sem::divApprox, sem::divFarthest, float, float>},
     {"div", "full ftz? type=f32", "d:type s:type s:type", sfu,
-     bindLanesWith<[](uint32_t o, float a, float b) { return sem::divFull(a, b, (o & FlushBit) != 0); }, float, float,
-                   float>},
+     bindApproximate<sem::divFull, sem::divFarthest, float, float>},
     {"rcp", "approx ftz type=f64", "d:type s:type", sfu,
      bindLanes<[](double a) { return sem::rcpGross(a); }, double, double>},
     {"rsqrt", "approx ftz type=f64", "d:type s:type", sfu,

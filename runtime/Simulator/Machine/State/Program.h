@@ -190,6 +190,7 @@ public:
   ptx::Module syntax;
   std::string name; ///< stands for the file in messages
   std::string target;
+  Approximations approximations = Approximations::Close;
   std::vector<EntryInfo> entries;
   std::map<std::string, Kernel, std::less<>> kernels;
   std::vector<ProgramVariable> variables;    ///< of the module, in the order of the text
