@@ -28,10 +28,13 @@ def int8_kernel(
 
 @case("int8 matmul, columns of B contiguous", True)
 @case("int8 matmul, rows of B contiguous", False)
-def int8(column_major):
+@case("int8 matmul, columns of A contiguous", True, True)
+@case("int8 matmul, columns of A and rows of B contiguous", False, True)
+def int8(column_major, turned=False):
     M, N, K = 128, 128, 256
     a, b = torch.randint(-128, 128, (M, K), dtype=torch.int8), torch.randint(-128, 128, (K, N), dtype=torch.int8)
     b = b.T.contiguous().T if column_major else b
+    a = a.T.contiguous().T if turned else a
     scales = torch.rand(M) * 0.01, torch.rand(N) * 0.01
     exact = (a.double() @ b.double()) * scales[0].double()[:, None] * scales[1].double()[None, :]
     arguments = {"a": a, "b": b, "c": poisoned(M, N, dtype=torch.float16), "a_scale": scales[0], "b_scale": scales[1]}

@@ -258,7 +258,7 @@ Choice Planner::fixedChoice(Operation *op) {
       return {attr(warp::wgmmaAccLayout(type.getShape(), *dotPlan.groups)), strength};
     if (!dotPlan.usesMma())
       return {attr(fmaLayout(type.getShape(), warps)), strength};
-    return {attr(warp::mmaAccLayout(type.getShape(), dotPlan.warps, dotPlan.fragments())), strength};
+    return {attr(dotPlan.sums(type.getShape())), strength};
   }
   if (auto dot = dyn_cast<tile::RowDotOp>(op)) {
     auto type = cast<RankedTensorType>(dot.getA().getType());

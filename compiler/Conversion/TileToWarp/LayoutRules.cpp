@@ -79,6 +79,20 @@ static LinearLayout gatheredLayout(tile::GatherOp gather, const LinearLayout &so
   return resized.isInjective() ? resized : defaultLayout(type.getShape(), source.size(InDim::Warp));
 }
 
+LinearLayout DotPlan::sums(ArrayRef<int64_t> shape) const {
+  LinearLayout layout = warp::mmaAccLayout(shape, warps, fragments());
+  for (unsigned axis : {0, 1})
+    if (interleaved[axis])
+      layout = warp::interleaved(layout, axis);
+  return layout;
+}
+
+LinearLayout DotPlan::operand(unsigned index, ArrayRef<int64_t> shape, unsigned elementBits, unsigned batch) const {
+  auto which = index == 0 ? warp::MmaOperand::A : warp::MmaOperand::B;
+  LinearLayout layout = warp::mmaOperandLayout(which, shape, warps, elementBits, fragments(), batch);
+  return interleaved[index] ? warp::interleaved(layout, index) : layout;
+}
+
 LayoutAttr LayoutRules::dotOperandLayout(Operation *op, LayoutAttr accumulator, unsigned index) const {
   if (index == 2)
     return accumulator;
@@ -88,9 +102,7 @@ LayoutAttr LayoutRules::dotOperandLayout(Operation *op, LayoutAttr accumulator, 
     return plan.operands[index];
   if (!plan.usesMma())
     return attr(fmaOperandLayout(accumulator.getLayout(), index, type.getDimSize(index == 0 ? 1 : 0)));
-  auto operand = index == 0 ? warp::MmaOperand::A : warp::MmaOperand::B;
-  return attr(warp::mmaOperandLayout(operand, type.getShape(), plan.warps, type.getElementTypeBitWidth(),
-                                     plan.fragments(), cast<tile::DotOp>(op).getBatch()));
+  return attr(plan.operand(index, type.getShape(), type.getElementTypeBitWidth(), cast<tile::DotOp>(op).getBatch()));
 }
 
 LayoutAttr LayoutRules::operandLayout(Operation *op, LayoutAttr layout, unsigned index) const {

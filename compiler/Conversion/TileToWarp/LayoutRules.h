@@ -39,10 +39,15 @@ struct DotPlan {
   /// the operands' own.
   std::optional<warp::WarpgroupGrid> groups{};
   std::array<warp::LayoutAttr, 2> operands{};
+  /// Whether neighbours along M, and along N, are in one lane.
+  std::array<bool, 2> interleaved{};
   bool usesMma() const { return instruction[0] != 0; }
   bool usesWarpgroups() const { return groups.has_value(); }
   /// The fragments of that instruction.
   const warp::MmaFragments &fragments() const { return *warp::fragmentsOf(instruction); }
+  /// The layouts for instructions of single warps: of the sums, and of an operand, 0 or 1, of `elementBits`.
+  warp::LinearLayout sums(llvm::ArrayRef<int64_t> shape) const;
+  warp::LinearLayout operand(unsigned index, llvm::ArrayRef<int64_t> shape, unsigned elementBits, unsigned batch) const;
 };
 
 /// The rules. An op *runs in* a layout: that of its results for Source, Elementwise, View, Reorder and those Fixed ops

@@ -164,8 +164,22 @@ SmallVector<Preferred> movesOfWarps(func::FuncOp function, const LayoutPlan &pla
   return moves;
 }
 
+/// A vector's layout in which the neighbours that a thread has are neighbouring registers.
+LinearLayout withNeighboursFirst(const LinearLayout &layout) {
+  SmallVector<uint32_t> registers(layout.bases(InDim::Register));
+  llvm::sort(registers, [](uint32_t a, uint32_t b) { return a - 1 < b - 1; }); // repetitions last
+  LinearLayout sorted(layout.shape());
+  for (uint32_t basis : registers)
+    sorted.append(InDim::Register, basis);
+  for (InDim dim : {InDim::Lane, InDim::Warp, InDim::Block})
+    for (uint32_t basis : layout.bases(dim))
+      sorted.append(dim, basis);
+  return sorted;
+}
+
 /// Vectors that are loaded as what they meet wants them, as they lie in memory: of 256 indices that are compared with 32
-/// each lane would load 64, and most lanes the same.
+/// each lane would load 64, and most lanes the same. Or in the same threads, of which one that has several neighbours,
+/// apart by the order of a product's registers, loads them at once.
 SmallVector<Preferred> movesOfVectors(func::FuncOp function, const LayoutPlan &plan, const AxisAnalysis &axes,
                                       const TargetInfo &target, int warps) {
   SmallVector<Preferred> moves;
@@ -175,8 +189,10 @@ SmallVector<Preferred> movesOfVectors(func::FuncOp function, const LayoutPlan &p
       return;
     Access access = accessOf(load, axes, target);
     LayoutAttr coalesced = plan.rules.attr(coalescedLayout(access, warps, target));
-    if (instructionsOf(layout.getLayout(), access, {}) > instructionsOf(coalesced.getLayout(), access, {}))
-      moves.emplace_back()[load] = coalesced;
+    LayoutAttr sorted = plan.rules.attr(withNeighboursFirst(layout.getLayout()));
+    for (LayoutAttr other : {sorted, coalesced})
+      if (instructionsOf(layout.getLayout(), access, {}) > instructionsOf(other.getLayout(), access, {}))
+        moves.emplace_back()[load] = other;
   });
   return moves;
 }

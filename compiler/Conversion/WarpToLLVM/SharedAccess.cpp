@@ -282,6 +282,30 @@ Registers emitMatrixLoad(Emitter &e, const warp::MatrixAccess &access, const war
   return registers;
 }
 
+Registers emitPairedLoad(Emitter &e, const warp::PairedAccess &paired, const warp::LinearLayout &offsets, Type element,
+                         AddressAt addressAt) {
+  constexpr uint32_t ofPair[] = {0x6420, 0x7531}; // the lower and the upper bytes of two words' pairs
+  SmallVector<Value> words(paired.pairs.size(InDim::Register));
+  emitMatrixLoad(e, paired.matrices, paired.pairs, e.b.getIntegerType(16), addressAt, [&](Value word, uint32_t reg) {
+    words[reg] = word;
+    return word;
+  });
+  Registers registers(offsets.size(InDim::Register));
+  const uint32_t upper = 1u << paired.pairBit, left = offsets.freeBits()[InDim::Register] | 3 | upper;
+  for (uint32_t reg = 0; reg < registers.size(); ++reg) {
+    if (reg & left)
+      continue;
+    uint32_t first = (reg & (upper - 1)) | (reg >> 1 & ~(upper - 1));
+    for (uint32_t odd : {0, 1}) {
+      Value word =
+          e.intrinsic("llvm.nvvm.prmt", e.b.getI32Type(), {words[first], words[first | 2], e.i32(ofPair[odd])});
+      llvm::copy(e.unpack(word, element), registers.begin() + (reg | odd * upper));
+    }
+  }
+  shareRepeated(offsets, registers);
+  return registers;
+}
+
 void emitMatrixStore(Emitter &e, const warp::MatrixAccess &access, const warp::LinearLayout &offsets,
                      ArrayRef<Value> registers, AddressAt addressAt) {
   unsigned count = access.matrices();

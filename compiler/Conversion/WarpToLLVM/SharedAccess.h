@@ -106,6 +106,9 @@ unsigned operandBits(mlir::Value tensor);
 Registers emitMatrixLoad(Emitter &emitter, const warp::MatrixAccess &access, const warp::LinearLayout &offsets,
                          mlir::Type element, AddressAt addressAt,
                          llvm::function_ref<mlir::Value(mlir::Value word, uint32_t firstRegister)> finish = nullptr);
+/// Reads a tensor of 8-bit elements by `ldmatrix` of pairs; `addressAt` is asked for places in pairs.
+Registers emitPairedLoad(Emitter &emitter, const warp::PairedAccess &paired, const warp::LinearLayout &offsets,
+                         mlir::Type element, AddressAt addressAt);
 /// Writes a tensor's registers by `stmatrix` to such addresses, where `access.first` leaves no two lanes one element.
 void emitMatrixStore(Emitter &emitter, const warp::MatrixAccess &access, const warp::LinearLayout &offsets,
                      llvm::ArrayRef<mlir::Value> registers, AddressAt addressAt);

@@ -34,6 +34,7 @@ LogicalResult lowerLoadShared(LoadSharedOp op, Emitter &e) {
     return success();
   }
   Value base = e.scalar(op.getShared());
+  auto pairs = [&] { return bits == 8 ? pairedAccess(access.offsets) : std::nullopt; };
   if (std::optional<MatrixAccess> matrices = matrixAccess(access.offsets, bits, operandBits(op.getResult()))) {
     unsigned bytes = bits / 8;
     TileAddress addresses(e, base, inBytes(matrices->laneOffsets, bytes),
@@ -44,6 +45,17 @@ LogicalResult lowerLoadShared(LoadSharedOp op, Emitter &e) {
                                matrices->transposed ? ".trans" : "", matrices->matrices());
     e.bind(op.getResult(), emitMatrixLoad(e, *matrices, access.offsets, element,
                                           [&](uint32_t offset) { return addresses.at(offset * bytes); }));
+  } else if (std::optional<PairedAccess> paired = pairs()) {
+    TileAddress addresses(e, base, inBytes(paired->matrices.laneOffsets, 2),
+                          inBytes(paired->pairs.bases(InDim::Warp), 2));
+    if (auto remark = remarks::decided(remarks::access, op))
+      remark << remark::reason(
+          "a warp reads {0} from shared memory by {1} of 'ldmatrix.trans', of {2} matrices each, two "
+          "neighbours as one element",
+          tile::textOf(op.getResult().getType()), instructionsText(paired->matrices.first.size()),
+          paired->matrices.matrices());
+    e.bind(op.getResult(), emitPairedLoad(e, *paired, access.offsets, element,
+                                          [&](uint32_t offset) { return addresses.at(offset * 2); }));
   } else {
     if (llvm::any_of(op->getUsers(), llvm::IsaPred<MmaOp>))
       remarks::missed(remarks::matrixLoad, op) << remark::reason(

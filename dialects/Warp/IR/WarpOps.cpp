@@ -68,10 +68,20 @@ LogicalResult MmaOp::verify() {
   unsigned count = layoutAttrOf(acc).getLayout().size(InDim::Warp);
   for (unsigned rows = 1; rows <= count; rows *= 2) {
     WarpGrid grid{rows, count / rows};
-    if (mmaAccLayout(acc.getShape(), grid, *fragments) == layoutAttrOf(acc).getLayout() &&
-        mmaOperandLayout(MmaOperand::A, a.getShape(), grid, bits, *fragments) == layoutAttrOf(a).getLayout() &&
-        mmaOperandLayout(MmaOperand::B, b.getShape(), grid, bits, *fragments, batch) == layoutAttrOf(b).getLayout())
-      return success();
+    LinearLayout sums = mmaAccLayout(acc.getShape(), grid, *fragments);
+    LinearLayout left = mmaOperandLayout(MmaOperand::A, a.getShape(), grid, bits, *fragments);
+    LinearLayout right = mmaOperandLayout(MmaOperand::B, b.getShape(), grid, bits, *fragments, batch);
+    for (bool ofRows : {false, true})
+      for (bool ofColumns : {false, true}) {
+        auto within = [&](LinearLayout layout, bool hasRows, bool hasColumns) {
+          layout = ofRows && hasRows ? interleaved(layout, 0) : layout;
+          return ofColumns && hasColumns ? interleaved(layout, 1) : layout;
+        };
+        if (within(sums, true, true) == layoutAttrOf(acc).getLayout() &&
+            within(left, true, false) == layoutAttrOf(a).getLayout() &&
+            within(right, false, true) == layoutAttrOf(b).getLayout())
+          return success();
+      }
   }
   return emitOpError() << "expected operands in the fragment layouts of one grid of warps, but got " << a << ", " << b
                        << " and " << acc;

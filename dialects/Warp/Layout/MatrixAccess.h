@@ -35,6 +35,16 @@ struct MatrixAccess {
 /// there.
 std::optional<MatrixAccess> matrixAccess(const LinearLayout &offsets, unsigned elementBits, unsigned together = 0);
 
+/// A read of 8-bit elements, neighbours along the other axis than a matrix instruction takes them, by `ldmatrix.trans`: of
+/// two neighbours as one element of 16 bits, which are parted in registers.
+struct PairedAccess {
+  /// From register, lane and warp to places in pairs, without the register bit that tells the two apart.
+  LinearLayout pairs;
+  MatrixAccess matrices;
+  unsigned pairBit;
+};
+std::optional<PairedAccess> pairedAccess(const LinearLayout &offsets);
+
 /// How `stmatrix`, which is `ldmatrix` backwards, writes what `access` does piece by piece, where that takes fewer instructions. No
 /// two lanes or warps may hold one element.
 std::optional<MatrixAccess> matrixStore(const SharedAccess &access, unsigned elementBits);

@@ -95,3 +95,15 @@ LinearLayout weft::warp::mmaOperandLayout(MmaOperand operand, ArrayRef<int64_t> 
       .along(InDim::Warp, N, Log2_32(warps.columns))
       .take();
 }
+
+LinearLayout weft::warp::interleaved(const LinearLayout &layout, unsigned axis) {
+  constexpr int64_t inLanes = 7, inRegisters = 8; // bits of a place that fragments have there
+  LinearLayout result(layout.shape());
+  for (InDim dim : {InDim::Register, InDim::Lane, InDim::Warp, InDim::Block})
+    for (uint32_t basis : layout.bases(dim)) {
+      SmallVector<int64_t> at = layout.delinearize(basis);
+      at[axis] = (at[axis] & ~(inLanes | inRegisters)) | (at[axis] & inLanes) << 1 | (at[axis] & inRegisters) >> 3;
+      result.append(dim, result.linearize(at));
+    }
+  return result;
+}

@@ -48,4 +48,9 @@ LinearLayout mmaAccLayout(llvm::ArrayRef<int64_t> shape, WarpGrid warps,
 LinearLayout mmaOperandLayout(MmaOperand operand, llvm::ArrayRef<int64_t> shape, WarpGrid warps, unsigned elementBits,
                               const MmaFragments &fragments = fragments16x8(), unsigned batch = 1);
 
+/// A layout of a product's operand or accumulator in which neighbours along `axis`, of 16 that a warp has there, are in one
+/// lane, in registers of two instructions (of one, along M) of which it otherwise has elements 8 apart: the rows, or columns,
+/// of the product are taken in another order. Elements of 8 bits that are neighbours along M or N come from memory so.
+LinearLayout interleaved(const LinearLayout &layout, unsigned axis);
+
 } // namespace weft::warp

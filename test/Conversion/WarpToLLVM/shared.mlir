@@ -248,3 +248,39 @@ module attributes {warp.target = "sm_80"} {
     return
   }
 }
+
+// -----
+
+// Elements of 8 bits, neighbours along the other axis than a register's: pairs turned as one element of 16 bits, then parted.
+#b = #warp.layout<[32, 16], register = [[1, 0], [2, 0], [16, 0], [0, 1]], lane = [[4, 0], [8, 0], [0, 2], [0, 4], [0, 8]]>
+#s = #warp.layout<[32, 16], offset = [[0, 1], [0, 2], [0, 4], [0, 8], [1, 0], [2, 0], [4, 0], [8, 0], [16, 0]]>
+// CHECK-LABEL: llvm.func @turned_bytes
+// CHECK: %[[W:.*]] = llvm.call_intrinsic "llvm.nvvm.ldmatrix.sync.aligned.m8n8.x4.trans.b16.p3"
+// CHECK-NOT: ldmatrix
+// CHECK-COUNT-4: "llvm.nvvm.prmt"
+// CHECK-NOT: llvm.load
+// CHECK: llvm.return
+module attributes {warp.target = "sm_80"} {
+  func.func @turned_bytes() attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 1, stages = 1>} {
+    %s = warp.alloc {offset = 0 : i64} : !warp.shared<32x16xi8, #s>
+    %b = warp.load_shared %s : !warp.shared<32x16xi8, #s> -> tensor<32x16xi8, #b>
+    return
+  }
+}
+
+// -----
+
+// Of two neighbours in different lanes nothing is parted: single elements.
+#b = #warp.layout<[32, 16], register = [[1, 0], [2, 0], [16, 0], [0, 8]], lane = [[4, 0], [8, 0], [0, 1], [0, 2], [0, 4]]>
+#s = #warp.layout<[32, 16], offset = [[0, 1], [0, 2], [0, 4], [0, 8], [1, 0], [2, 0], [4, 0], [8, 0], [16, 0]]>
+// CHECK-LABEL: llvm.func @bytes_of_lanes
+// CHECK-NOT: ldmatrix
+// CHECK: llvm.load {{.*}} -> i8
+// CHECK: llvm.return
+module attributes {warp.target = "sm_80"} {
+  func.func @bytes_of_lanes() attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 1, stages = 1>} {
+    %s = warp.alloc {offset = 0 : i64} : !warp.shared<32x16xi8, #s>
+    %b = warp.load_shared %s : !warp.shared<32x16xi8, #s> -> tensor<32x16xi8, #b>
+    return
+  }
+}

@@ -72,7 +72,20 @@ llvm::DenseSet<Operation *> findChained(func::FuncOp function,
   return chained;
 }
 
-FailureOr<DotPlan> planDot(tile::DotOp dot, bool chained, const TargetInfo &target, int warps) {
+/// Whether an operand, 0 or 1, is loaded by elements of 8 bits that are neighbours along M or N in memory: `ldmatrix` turns
+/// pairs of them, which come to one lane.
+bool isTurnedInPairs(tile::DotOp dot, unsigned index, const AxisAnalysis &axes) {
+  Value operand = dot->getOperand(index);
+  auto load = rootOf(operand).getDefiningOp<tile::LoadOp>();
+  if (!load || tile::elementTypeOf(load.getType()).getIntOrFloatBitWidth() != 8)
+    return false;
+  AxisInfo pointer = axes.lookup(load.getPtr());
+  unsigned fastest = fastestFirst(pointer).front();
+  return fastest == axisOfRoot(operand, index) && pointer.contiguity[fastest] > 1;
+}
+
+FailureOr<DotPlan> planDot(tile::DotOp dot, bool chained, const AxisAnalysis &axes, const TargetInfo &target,
+                           int warps) {
   auto a = cast<RankedTensorType>(dot.getA().getType());
   auto result = cast<RankedTensorType>(dot.getType());
   Type element = a.getElementType(), accumulator = result.getElementType();
@@ -93,8 +106,14 @@ FailureOr<DotPlan> planDot(tile::DotOp dot, bool chained, const TargetInfo &targ
     return diagnostic;
   }
   // Of several products each has warps of its own, as far as there are.
-  return DotPlan{instruction->shape, warpGrid(result.getDimSize(0), result.getDimSize(1), instruction->shape, warps,
-                                              chained, std::min<int64_t>(warps, dot.getBatch()))};
+  DotPlan plan{instruction->shape, warpGrid(result.getDimSize(0), result.getDimSize(1), instruction->shape, warps,
+                                            chained, std::min<int64_t>(warps, dot.getBatch()))};
+  constexpr int64_t together = 16; // rows or columns between whose halves neighbours move
+  const std::array<int64_t, 2> each{result.getDimSize(0) / plan.warps.rows, result.getDimSize(1) / plan.warps.columns};
+  if (!chained && dot.getBatch() == 1)
+    for (unsigned index : {0, 1})
+      plan.interleaved[index] = each[index] >= together && isTurnedInPairs(dot, index, axes);
+  return plan;
 }
 
 } // namespace
@@ -120,7 +139,7 @@ FailureOr<llvm::DenseMap<Operation *, DotPlan>> planDots(func::FuncOp function, 
   WalkResult result = function.walk([&](tile::DotOp dot) {
     if (plans.contains(dot))
       return WalkResult::advance();
-    FailureOr<DotPlan> plan = planDot(dot, chained.contains(dot), target, warps);
+    FailureOr<DotPlan> plan = planDot(dot, chained.contains(dot), axes, target, warps);
     if (failed(plan))
       return WalkResult::interrupt();
     plans[dot] = *plan;

@@ -34,15 +34,6 @@ std::optional<warp::WarpgroupGrid> gridFor(int64_t M, int64_t N, const targets::
   return warp::WarpgroupGrid{rows, columns};
 }
 
-/// The axis of `rootOf(value)` that is `axis` of a value.
-unsigned axisOfRoot(Value value, unsigned axis) {
-  while (auto permute = value.getDefiningOp<tile::PermuteOp>()) {
-    axis = permute.getOrder()[axis];
-    value = permute.getSource();
-  }
-  return axis;
-}
-
 /// Along which axis the tiles of operands lie that no descriptor turns, each in one way for all of its products.
 class LinesAlongK {
 public:
@@ -145,6 +136,14 @@ Value rootOf(Value operand) {
   while (auto permute = operand.getDefiningOp<tile::PermuteOp>())
     operand = permute.getSource();
   return operand;
+}
+
+unsigned axisOfRoot(Value value, unsigned axis) {
+  while (auto permute = value.getDefiningOp<tile::PermuteOp>()) {
+    axis = permute.getOrder()[axis];
+    value = permute.getSource();
+  }
+  return axis;
 }
 
 WgmmaPlans planWgmma(func::FuncOp function, const llvm::DenseSet<Operation *> &chained, const AxisAnalysis &axes,

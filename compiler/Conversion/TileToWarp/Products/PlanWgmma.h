@@ -24,6 +24,8 @@ struct WgmmaPlans {
 
 /// What an operand is a transposition of.
 mlir::Value rootOf(mlir::Value operand);
+/// The axis of `rootOf(operand)` that is `axis` of an operand.
+unsigned axisOfRoot(mlir::Value operand, unsigned axis);
 
 /// A plan for every product that instructions of warpgroups take. Products that are computed from one another row by row
 /// (`chained`) have one kind of instruction, so that rows stay where they are. Operands of 8 bits are taken where they
