@@ -1,6 +1,8 @@
 # Part of Weft. SPDX-License-Identifier: Apache-2.0
 """Products of 8-bit elements that are neighbours along M or N in memory: `ldmatrix` turns them in pairs."""
 
+import math
+
 import pytest
 import torch
 import weft
@@ -90,3 +92,36 @@ def test_targets(monkeypatch, kind, target, seed):
         off = (got - exact).abs().max() / exact.abs().max()
         assert off <= (2**-11 if TYPES[kind].is_floating_point else 1e-6)
         assert single_bytes(ptx) == 0
+
+
+@weft.jit
+def attention(q, k, v, o, KEYS, D: wl.constexpr, BLOCK: wl.constexpr):
+    m, n, d = wl.arange(0, BLOCK), wl.arange(0, BLOCK), wl.arange(0, D)
+    queries = wl.load(q + m[:, None] * D + d[None, :])
+    most = wl.full((BLOCK,), float("-inf"), wl.float32)
+    total = wl.zeros((BLOCK,), wl.float32)
+    acc = wl.zeros((BLOCK, D), wl.float32)
+    for first in range(0, KEYS, BLOCK):
+        scores = wl.dot(queries, wl.trans(wl.load(k + (first + n)[:, None] * D + d[None, :])))
+        least = wl.maximum(most, wl.max(scores, 1))
+        weights = wl.exp2(scores - least[:, None])
+        shrunk = wl.exp2(most - least)
+        total = total * shrunk + wl.sum(weights, 1)
+        values = wl.load(v + (first + n)[:, None] * D + d[None, :])
+        acc = wl.dot(weights.to(values.dtype), values, acc * shrunk[:, None])
+        most = least
+    wl.store(o + m[:, None] * D + d[None, :], acc / total[:, None])
+
+
+@pytest.mark.parametrize("target", ["sm_89", "sm_120"])
+def test_values_of_attention(monkeypatch, target, seed):
+    """The second of two products in a chain: its columns are its own."""
+    monkeypatch.setenv("WEFT_DEVICE", f"simulator:{target}")
+    torch.manual_seed(seed)
+    q, k, v = ((torch.randn(n, 64) * 0.3).to(torch.float8_e4m3fn) for n in (64, 256, 256))
+    o = torch.full((64, 64), torch.nan)
+    made = attention[(1,)](q, k, v, o, 256, D=64, BLOCK=64, num_warps=4, num_stages=3)
+    exact = torch.softmax(q.double() @ k.double().mT * math.log(2), 1) @ v.double()
+    # a weight of e4m3 is off by a sixteenth at most, their errors cancel
+    assert (o - exact).norm() / exact.norm() < 0.04
+    assert single_bytes(made.ptx) == 0

@@ -110,13 +110,32 @@ FailureOr<DotPlan> planDot(tile::DotOp dot, bool chained, const AxisAnalysis &ax
                                             chained, std::min<int64_t>(warps, dot.getBatch()))};
   constexpr int64_t together = 16; // rows or columns between whose halves neighbours move
   const std::array<int64_t, 2> each{result.getDimSize(0) / plan.warps.rows, result.getDimSize(1) / plan.warps.columns};
-  if (!chained && dot.getBatch() == 1)
-    for (unsigned index : {0, 1})
-      plan.interleaved[index] = each[index] >= together && isTurnedInPairs(dot, index, axes);
+  // Products of a chain have their rows alike, and those that feed another have that one's order of columns.
+  const std::array<bool, 2> own{!chained, productsFedBy(dot).products.empty()};
+  for (unsigned index : {0, 1})
+    plan.interleaved[index] =
+        own[index] && dot.getBatch() == 1 && each[index] >= together && isTurnedInPairs(dot, index, axes);
   return plan;
 }
 
 } // namespace
+
+/// Products that add to one sum in turn have its rows and columns in one order.
+static void interleaveAlike(func::FuncOp function, llvm::DenseMap<Operation *, DotPlan> &plans) {
+  for (bool changed = true; changed;) {
+    changed = false;
+    function.walk([&](tile::DotOp dot) {
+      auto earlier = dot.getAcc().getDefiningOp<tile::DotOp>();
+      if (!earlier)
+        return;
+      for (auto [one, other] : llvm::zip_equal(plans[dot].interleaved, plans[earlier].interleaved))
+        if (one != other) {
+          one = other = false;
+          changed = true;
+        }
+    });
+  }
+}
 
 llvm::DenseSet<Operation *> chainedProducts(func::FuncOp function) {
   return findChained(function, [](tile::DotOp, tile::DotOp, bool) { return false; });
@@ -147,6 +166,7 @@ FailureOr<llvm::DenseMap<Operation *, DotPlan>> planDots(func::FuncOp function, 
   });
   if (result.wasInterrupted())
     return failure();
+  interleaveAlike(function, plans);
   return plans;
 }
 
