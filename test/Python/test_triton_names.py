@@ -401,3 +401,14 @@ def test_files_are_kept_by_a_key(monkeypatch, tmp_path):
     monkeypatch.setenv("WEFT_CACHE", "0")
     with pytest.raises(weft.Error, match="expected a folder to keep files in, but WEFT_CACHE=0 turns it off"):
         triton.runtime.cache.get_cache_manager("key")
+
+
+def test_packages_may_ask_for_the_version_of_ptxas():
+    from weft.triton.backends.nvidia.compiler import get_ptxas
+
+    if find_tool("ptxas") is None:
+        with pytest.raises(weft.Error, match="expected ptxas on PATH"):
+            get_ptxas(100)
+    else:
+        major, minor = map(int, get_ptxas(100).version.split("."))
+        assert (major, minor) >= (11, 0)

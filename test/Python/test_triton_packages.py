@@ -5,6 +5,8 @@ source that is pasted into generated modules, pointers that are no tensors, cons
 
 import functools
 import inspect
+import subprocess
+import sys
 import types
 
 import numpy as np
@@ -415,3 +417,44 @@ def test_a_trial_keeps_to_the_checks_that_were_chosen(monkeypatch):
     assert trial()[0] == float("inf")
     monkeypatch.setenv("WEFT_SIMULATOR_CHECKS", "races")
     assert 0 < trial()[0] < 1
+
+
+GLUON = """
+import triton
+from triton.experimental import gluon
+from triton.experimental.gluon import language as gl
+from triton.experimental.gluon.language.nvidia.hopper import fence_async_shared, mbarrier, tma
+from triton.experimental.gluon.nvidia.hopper import TensorDescriptor
+import triton.language as tl
+import torch
+
+COUNT = gl.constexpr(3)
+barrier = getattr(gl, "thread_barrier", None) or gl.barrier
+
+@gluon.constexpr_function
+def layout_of(warps):
+    return gl.BlockedLayout([1, 8], [4, 8], [warps, 1], [1, 0])
+
+@triton.jit
+def three(y):
+    tl.store(y, COUNT)
+
+y = torch.zeros(1)
+three[(1,)](y)
+assert y == 3 and gl.float32 is tl.float32
+try:
+    @gluon.jit
+    def copy(x, y, layout: gl.constexpr = layout_of(4)):
+        gl.store(y, gl.load(x))
+except ImportError as error:
+    assert isinstance(error, triton.TritonError)
+    print(error)
+"""
+
+
+def test_names_of_gluon_are_imported_and_a_declaration_is_an_import_error(tmp_path):
+    (tmp_path / "script.py").write_text(GLUON)
+    command = [sys.executable, "-m", "weft.triton", str(tmp_path / "script.py")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("expected kernels of the tile language, but 'copy' of __main__ is Gluon's")

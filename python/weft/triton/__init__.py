@@ -17,7 +17,7 @@ from weft.kernels.config import Config
 from weft.kernels.heuristics import heuristics
 from weft.language import aggregate, constexpr_function
 
-from . import backends, compiler, errors, knobs, language, profiler, runtime, testing, tools
+from . import backends, compiler, errors, experimental, knobs, language, profiler, runtime, testing, tools
 from .compiler import compile
 from .errors import InterpreterError, OutOfResources
 from .runtime.jit import KernelInterface, MockTensor, TensorWrapper, must_use_result, reinterpret, set_allocator
@@ -42,6 +42,7 @@ __all__ = [
     "compiler",
     "constexpr_function",
     "errors",
+    "experimental",
     "heuristics",
     "jit",
     "knobs",

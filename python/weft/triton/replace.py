@@ -19,10 +19,13 @@ def replace() -> None:
     """From now on ``import triton``, and of every module below it that Weft has, gives Weft's. Call it before Triton is
     imported: what was imported from it stays its."""
     own = weft.triton.__name__
-    names = [own, *(each.name for each in pkgutil.walk_packages(weft.triton.__path__, f"{own}."))]
+    for each in pkgutil.walk_packages(weft.triton.__path__, f"{own}."):
+        if each.name.rpartition(".")[2] not in _ABSENT:
+            import_module(each.name)
+    names = [name for name in sys.modules if name == own or name.startswith(f"{own}.")]
     for name in names:
         if name.rpartition(".")[2] not in _ABSENT:
-            sys.modules[name.removeprefix("weft.")] = import_module(name)
+            sys.modules[name.removeprefix("weft.")] = sys.modules[name]
     foreign = [name for name in sys.modules if name.startswith("triton.") and f"weft.{name}" not in names]
     for name in foreign:
         del sys.modules[name]

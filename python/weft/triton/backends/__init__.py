@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from . import compiler, driver
+from . import compiler, driver, nvidia
 from .compiler import BaseBackend, Compiler
 from .driver import CudaDriver, Driver, DriverBase, SimulatorDriver
 
@@ -22,4 +22,4 @@ class Backend:
 
 backends: dict[str, Backend] = {"nvidia": Backend(Compiler, CudaDriver), "cpu": Backend(Compiler, SimulatorDriver)}
 
-__all__ = ["Backend", "BaseBackend", "DriverBase", "backends", "compiler", "driver"]
+__all__ = ["Backend", "BaseBackend", "DriverBase", "backends", "compiler", "driver", "nvidia"]
