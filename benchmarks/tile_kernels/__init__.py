@@ -22,6 +22,7 @@ FAMILIES = (
     "quantised",
     "narrow",
     "serving",
+    "paged",
     "training",
     "attention",
     "linear",

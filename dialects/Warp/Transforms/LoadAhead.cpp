@@ -124,7 +124,7 @@ static int64_t computedIn(scf::ForOp loop) {
 /// to a quarter of a thread's in all.
 static int64_t registersLeft(scf::ForOp loop, const TargetInfo &target) {
   constexpr int64_t computedOfEach = 16;
-  int64_t alive = mostAlive(loop), most = target.registersPerThread * 3 / 4;
+  int64_t alive = mostAlive(loop, Indices::OfAccesses), most = target.registersPerThread * 3 / 4;
   if (hasProducts(loop))
     return most - alive;
   if (alive < target.registersPerThread / 6)
@@ -157,7 +157,8 @@ static bool runsOften(scf::ForOp loop) {
 }
 
 /// Whether a load has so many predicates that a branch around it costs less than what says in each of them whether
-/// there is a next iteration. Words of several elements would be taken apart where the branch ends.
+/// there is a next iteration. Words of several elements would be taken apart where the branch ends; of elements that are
+/// equal, which one load reads, each would go round the loop in a register of its own.
 static bool hasManyPredicates(tile::LoadOp load) {
   constexpr int64_t many = 4;
   constexpr unsigned wordBits = 32;
@@ -167,7 +168,7 @@ static bool hasManyPredicates(tile::LoadOp load) {
   int64_t width = contiguity ? contiguity.getInt() : 1;
   Type element = getElementTypeOrSelf(load.getType());
   bool isWhole = width == 1 || !element.isIntOrFloat() || element.getIntOrFloatBitWidth() >= wordBits;
-  return layout && isWhole && layout.getLayout().size(InDim::Register) >= many * width;
+  return layout && isWhole && registersThatDiffer(load) >= many * width;
 }
 
 /// Whether only the next iteration reads what a load reads: it is ahead already.

@@ -28,9 +28,13 @@ int64_t registersHeldBy(mlir::scf::ForOp loop);
 /// would take more than a third of a thread's registers.
 bool takesManyOperands(mlir::scf::ForOp loop, const TargetInfo &target);
 
+/// Which indices take registers: all elements, as while it is open how their accesses are made, or one for each access
+/// that is addressed by it.
+enum class Indices : uint8_t { All, OfAccesses };
+
 /// The most registers that live at once in a loop: what it carries, what it takes from before it, and from each op on
 /// what is used later.
-int64_t mostAlive(mlir::scf::ForOp loop);
+int64_t mostAlive(mlir::scf::ForOp loop, Indices indices = Indices::All);
 
 /// Registers of a thread in a loop with products of warpgroups, at the least.
 struct ProductRegisters {
@@ -47,6 +51,9 @@ private:
   static constexpr int64_t beside = 40;
 };
 ProductRegisters registersOfProducts(mlir::scf::ForOp loop);
+
+/// Elements of a thread that a load does not know to be equal to others of it; the load has a layout.
+int64_t registersThatDiffer(tile::LoadOp load);
 
 /// Registers of a load's value and of the addresses of its pieces, if it is made an iteration ahead.
 int64_t registersAhead(tile::LoadOp load);
