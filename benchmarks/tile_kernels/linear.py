@@ -152,3 +152,30 @@ def cumulative(reverse):
     exact = x.double().flip(1).cumsum(1).flip(1) if reverse else x.double().cumsum(1)
     arguments = {"x": x, "out": poisoned(8, 256), "columns": 256}
     return Case(cumulative_kernel, (2,), arguments, {"ROWS": 4, "BLOCK": 256, "REVERSE": reverse}, {"out": exact})
+
+
+@triton.jit
+def passing_kernel(states, decay, before, chunks, stride_states, stride_before, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    of_chunk, entering = states + at, before + at
+    state = tl.zeros([BLOCK], tl.float32)
+    for chunk in range(chunks):
+        tl.store(entering, state)
+        state = state * tl.load(decay + chunk) + tl.load(of_chunk)
+        of_chunk += stride_states
+        entering += stride_before
+
+
+@case("states passed from chunk to chunk f32")
+def passing():
+    CHUNKS, N, BLOCK = 9, 320, 64
+    states, decay = torch.randn(CHUNKS, N), torch.rand(CHUNKS)
+    state, entering = torch.zeros(N, dtype=torch.float64), []
+    for own, kept in zip(states.double(), decay.double(), strict=True):
+        entering.append(state)
+        state = state * kept + own
+    arguments = {"states": states, "decay": decay, "before": poisoned(CHUNKS, N), "chunks": CHUNKS}
+    arguments |= {"stride_states": N, "stride_before": N}
+    return Case(
+        passing_kernel, (N // BLOCK,), arguments, {"BLOCK": BLOCK}, {"before": torch.stack(entering)}, 4, 2, 1e-5
+    )

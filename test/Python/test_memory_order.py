@@ -423,3 +423,38 @@ def test_accesses_of_a_thread_of_its_own_cost_nothing():
     # Of threads that hold an element, the one reads it that writes it.
     assert "bar.sync" not in ptx_of(in_place, x, N=64) and "@%p1 ld.global" in ptx_of(in_place, x, N=64)
     assert ptx_of(less_the_first, x, x, N=64).count("bar.sync") == 1
+
+
+# ---- Rows that a loop moves by a stride
+
+
+@weft.jit
+def rows_over_rows(x, out, stride, first, steps, BLOCK: wl.constexpr):
+    at = wl.arange(0, BLOCK)
+    total = wl.load(x + at)
+    for step in range(steps):
+        p = out + first + step * stride + at
+        total = total * 0.5 + wl.load(p)
+        wl.store(p, total + at.to(wl.float32) / BLOCK)
+
+
+@pytest.mark.parametrize("num_warps", [1, 4])
+@pytest.mark.parametrize("stride", [0, 1, -1, 33, 127, -127, 128, -128, 200])
+def test_rows_that_may_overlap(stride, num_warps, seed):
+    """What one step stores the next one reads, however near the rows lie; where they are far, nobody waits."""
+    block, steps = 128, 5
+    random = np.random.default_rng(seed)
+    first = 0 if stride >= 0 else -stride * (steps - 1)
+    x = random.standard_normal(block).astype(np.float32)
+    out = random.standard_normal(abs(stride) * (steps - 1) + block).astype(np.float32)
+    expected, total = out.astype(np.float64), x.astype(np.float64)
+    for step in range(steps):
+        row = slice(first + step * stride, first + step * stride + block)
+        total = total * 0.5 + expected[row]
+        expected[row] = total + np.arange(block) / block
+    given = (x, out, np.int32(stride), np.int32(first), np.int32(steps))
+    report = simulate(rows_over_rows, (1,), *given, num_warps=num_warps, BLOCK=block)
+    assert not report.findings
+    np.testing.assert_allclose(out, expected, rtol=1e-5, atol=1e-5)
+    if abs(stride) >= block:
+        assert report.counters["barriers"] == 0

@@ -150,6 +150,8 @@ public:
   /// Of the warps over which tensors lie: `bar.sync 0`, a named barrier where the block has others, `bar.warp.sync` where
   /// it is one warp. `withProducer`: of those and the first of the others.
   void barrier(bool withProducer = false);
+  /// The same, where a predicate is true, which is one number in the whole block.
+  void barrierWhere(mlir::Value where, bool withProducer);
   /// A pointer into the block's dynamic shared memory, `byteOffset` bytes from its start. !llvm.ptr<3>.
   mlir::Value sharedPointer(int64_t byteOffset);
   /// `pointer` (any address space) plus a number of bytes, i32 or i64.

@@ -163,6 +163,17 @@ void Emitter::barrier(bool withProducer) {
     NVVM::Barrier0Op::create(b, loc);
 }
 
+void Emitter::barrierWhere(Value where, bool withProducer) {
+  std::string code = "@$0 bar.sync 0;";
+  if (addedWarps)
+    code =
+        ("@$0 bar.sync " + Twine(withProducer ? 0 : 1) + ", " + Twine(target.warpSize * (warps + withProducer)) + ";")
+            .str();
+  else if (warps == 1)
+    code = "@$0 bar.warp.sync -1;";
+  inlineAsm(code, "b,~{memory}", {}, {where}, /*sideEffects=*/true);
+}
+
 /// The symbol of the block's dynamic shared memory, declared once in the module. 128 bytes: a full line of banks; more
 /// where matrix instructions of warpgroups read patterns of lines.
 static LLVM::GlobalOp sharedSymbol(ModuleOp module, const TargetInfo &target) {

@@ -234,7 +234,10 @@ void addSharedLowerings(LoweringTable &table) {
     return success();
   });
   table.add<BarrierOp>([](BarrierOp op, Emitter &e) {
-    e.barrier(op.getWithProducer());
+    if (op.getWhere())
+      e.barrierWhere(e.scalar(op.getWhere()), op.getWithProducer());
+    else
+      e.barrier(op.getWithProducer());
     return success();
   });
   table.add<AsyncWaitOp>([](AsyncWaitOp op, Emitter &e) {

@@ -145,8 +145,9 @@ LogicalResult addDebugScopes(ModuleOp module) {
 } // namespace
 
 /// Inline assembly's operands that are places in memory ("*m") say of what type that is, which the translation cannot
-/// for calls without results. The back end then makes what is added to an address part of the access.
-static void completeAddresses(llvm::Module &module) {
+/// for calls without results. The back end then makes what is added to an address part of the access. Barriers are
+/// convergent: LLVM gives threads no paths of their own to them.
+static void completeAssembly(llvm::Module &module) {
   for (llvm::Function &function : module)
     for (llvm::BasicBlock &block : function)
       for (llvm::Instruction &instruction : block) {
@@ -154,6 +155,8 @@ static void completeAddresses(llvm::Module &module) {
         auto *assembly = call ? dyn_cast<llvm::InlineAsm>(call->getCalledOperand()) : nullptr;
         if (!assembly)
           continue;
+        if (assembly->getAsmString().contains(" bar."))
+          call->addFnAttr(llvm::Attribute::Convergent);
         unsigned argument = 0;
         for (const llvm::InlineAsm::ConstraintInfo &constraint : assembly->ParseConstraints()) {
           if (constraint.isIndirect)
@@ -179,7 +182,7 @@ static void sayReordered(ModuleOp module, StringRef kernel, Reordered found) {
                           found.before, found.after);
 }
 
-/// Holds a module to LLVM's rules, after `completeAddresses`, which the translation's own check precedes.
+/// Holds a module to LLVM's rules, after `completeAssembly`, which the translation's own check precedes.
 static LogicalResult verify(const llvm::Module &llvmModule, ModuleOp module, StringRef which) {
   std::string faults;
   llvm::raw_string_ostream stream(faults);
@@ -206,7 +209,7 @@ FailureOr<EmittedPTX> emitPTX(ModuleOp module, const TargetInfo &target, EmitOpt
       translateModuleToLLVMIR(module, context, "weft", /*disableVerification=*/true);
   if (!llvmModule)
     return module.emitError("cannot be translated to LLVM IR"), failure();
-  completeAddresses(*llvmModule);
+  completeAssembly(*llvmModule);
   result.translateMs = watch.lap();
   if (options.verify && mlir::failed(verify(*llvmModule, module, "translated")))
     return failure();

@@ -279,13 +279,15 @@ def Warp_BarrierOp : Warp_Op<"barrier", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "every thread of the block arrives; shared memory written before is visible after. PTX: bar.sync 0";
   let description = [{
     Where a `warp.producer` stands in the kernel, its warp does not take part, and PTX counts the threads of the others, at a named barrier; but for `withProducer`, which both programs have.
+    With `where`, the same number in all threads of the block, they arrive only if that is true: a predicate of the instruction.
 
     ```mlir
     warp.barrier
     ```
   }];
-  let arguments = (ins UnitAttr:$withProducer);
-  let assemblyFormat = "attr-dict";
+  let arguments = (ins Optional<I1>:$where, UnitAttr:$withProducer);
+  let assemblyFormat = "(`where` $where^)? attr-dict";
+  let builders = [OpBuilder<(ins), [{ build($_builder, $_state, ::mlir::Value(), /*withProducer=*/false); }]>];
 }
 
 #endif // WEFT_DIALECTS_WARP_IR_WARPOPS_TD

@@ -14,6 +14,12 @@
 //     {order = release}                                   warp.barrier
 //                                                         tile.atomic_rmw exchange %lock, %zero ...
 //
+// Where a loop moves both accesses by a stride that is an argument, and a tile's elements reach less far than that is
+// likely to be, the barrier is one that the block waits at only if the stride is near:
+//
+//   for %i: tile.store (x + w·%i + at[0..64)), %y   ─▶    warp.barrier where -64 < w and w < 64
+//                                                         tile.store ...
+//
 // A load of what several threads hold, of which one writes what becomes of it, is that one's alone: no other would wait.
 // Barriers that are there serve, and so do those of ops that hand values round through shared memory. What a loop would be
 // given for the sake of accesses before it alone goes before the loop. The compiler's own kernels (`tile.orders_accesses`)
@@ -63,9 +69,10 @@ struct State {
   }
 };
 
-/// What goes before an op.
+/// What goes before an op: a barrier, or one that is waited at where a stride is near.
 struct Planned {
   bool waits = false, fences = false, barrier = false;
+  llvm::SmallMapVector<Value, int64_t, 1> near = {};        // a stride, and from how many elements on it is far
   std::optional<std::pair<DeviceAccess, DeviceAccess>> why; // of a barrier: two accesses that may meet
 };
 using Plan = llvm::MapVector<Operation *, Planned>;
@@ -131,10 +138,11 @@ static State carried(const State &state) {
 }
 
 /// Says that threads wait before an access that may touch what an earlier one touched in another thread.
-static void sayOrdered(const DeviceAccess &earlier, const DeviceAccess &later) {
+static void sayOrdered(const DeviceAccess &earlier, const DeviceAccess &later, bool onlyNear) {
   remarks::missed(remarks::accessOrder, later.op)
-      << remark::reason("threads wait before it, as another one may have {0} there: by '{1}' of {2}",
-                        earlier.writes ? "written" : "read", earlier.op->getName().getStringRef(),
+      << remark::reason("threads wait before it{0}, as another one may have {1} there: by '{2}' of {3}",
+                        onlyNear ? " where a stride is near" : "", earlier.writes ? "written" : "read",
+                        earlier.op->getName().getStringRef(),
                         !earlier.base                ? "an unknown array"
                         : earlier.base == later.base ? "the same array, at addresses that are not known to differ"
                                                      : "another argument that may be the same array");
@@ -148,18 +156,23 @@ bool Orderer::needsBarrier(const DeviceAccess &access, const Ordering &ordering,
     return true;
   if (ordersAccesses)
     return false;
-  auto found = llvm::find_if(state.pending, [&](const auto &earlier) {
-    return needsOrder(earlier.second, access, /*sameIteration=*/!earlier.first.second) ||
-           (!arraysApart && needsOrderInPlace(earlier.second, access));
-  });
-  if (found == state.pending.end()) {
-    for (auto &[key, earlier] : state.pending)
-      if (needsOrderInPlace(earlier, access))
-        relied.insert(std::minmax(earlier.base.getArgNumber(), access.base.getArgNumber()));
-    return false;
+  for (auto &[key, earlier] : state.pending) {
+    const bool isOfOtherIteration = key.second;
+    if (needsOrder(earlier, access, !isOfOtherIteration)) {
+      std::optional<FarStride> far = isOfOtherIteration ? needsOrderUnless(earlier, access) : std::nullopt;
+      planned.why.emplace(earlier, access);
+      if (!far)
+        return true;
+      planned.near[far->stride] = std::max(planned.near[far->stride], far->least);
+    } else if (!arraysApart && needsOrderInPlace(earlier, access)) {
+      planned.why.emplace(earlier, access);
+      return true;
+    }
   }
-  planned.why.emplace(found->second, access);
-  return true;
+  for (auto &[key, earlier] : state.pending)
+    if (needsOrderInPlace(earlier, access))
+      relied.insert(std::minmax(earlier.base.getArgNumber(), access.base.getArgNumber()));
+  return false;
 }
 
 void Orderer::visitAccess(const DeviceAccess &access, State &state) {
@@ -177,11 +190,13 @@ void Orderer::visitAccess(const DeviceAccess &access, State &state) {
     state.unfenced = false;
     passBarrier(state);
   }
-  if (planned.waits || planned.fences || planned.barrier) {
+  if (planned.waits || planned.fences || planned.barrier || !planned.near.empty()) {
     Planned &all = plan[op];
     all.waits |= planned.waits;
     all.fences |= planned.fences;
     all.barrier |= planned.barrier;
+    for (auto &[stride, least] : planned.near)
+      all.near[stride] = std::max(all.near[stride], least);
     if (!all.why)
       all.why = planned.why;
   }
@@ -217,7 +232,7 @@ void Orderer::orderBefore(scf::ForOp op, State &state) {
   for (auto &[inside, planned] : after.plan) {
     if (!planned.barrier || alone.plan.lookup(inside).barrier)
       continue;
-    plan[op] = {/*waits=*/false, state.unfenced, /*barrier=*/true, planned.why};
+    plan[op] = {/*waits=*/false, state.unfenced, /*barrier=*/true, /*near=*/{}, planned.why};
     pass(state, plan[op]);
     return;
   }
@@ -260,10 +275,11 @@ void Orderer::visitWhile(scf::WhileOp op, State &state) {
 void Orderer::visit(Operation &op, State &state) {
   if (auto planned = plan.find(&op); planned != plan.end())
     pass(state, planned->second);
-  if (isa<BarrierOp, tile::BarrierOp>(op) || op.hasAttr(scratchAttrName)) {
+  auto barrier = dyn_cast<BarrierOp>(op);
+  if ((barrier && !barrier.getWhere()) || isa<tile::BarrierOp>(op) || op.hasAttr(scratchAttrName)) {
     if (state.unfenced)
       plan[&op].fences = true;
-    pass(state, {/*waits=*/false, /*fences=*/true, /*barrier=*/true, std::nullopt});
+    pass(state, {/*waits=*/false, /*fences=*/true, /*barrier=*/true, /*near=*/{}, std::nullopt});
     return;
   }
   if (auto wait = dyn_cast<AsyncWaitOp>(op)) {
@@ -288,6 +304,21 @@ void Orderer::walk(Region &region, State &state) {
       visit(op, state);
 }
 
+/// A barrier that a block waits at where one of the strides is near: the same in all threads.
+static void insertWhereNear(OpBuilder &b, Location loc, const llvm::SmallMapVector<Value, int64_t, 1> &near) {
+  auto compare = [&](arith::CmpIPredicate predicate, Value stride, int64_t bound) -> Value {
+    Value constant = arith::ConstantOp::create(b, loc, b.getIntegerAttr(stride.getType(), bound));
+    return arith::CmpIOp::create(b, loc, predicate, stride, constant);
+  };
+  Value any;
+  for (auto &[stride, least] : near) {
+    Value below = compare(arith::CmpIPredicate::slt, stride, least);
+    Value isNear = arith::AndIOp::create(b, loc, below, compare(arith::CmpIPredicate::sgt, stride, -least));
+    any = any ? arith::OrIOp::create(b, loc, any, isNear).getResult() : isNear;
+  }
+  BarrierOp::create(b, loc, any, /*withProducer=*/false);
+}
+
 void Orderer::insert() {
   for (auto &[op, planned] : plan) {
     OpBuilder builder(op);
@@ -297,8 +328,10 @@ void Orderer::insert() {
       FenceOp::create(builder, op->getLoc());
     if (planned.barrier)
       BarrierOp::create(builder, op->getLoc());
+    else if (!planned.near.empty())
+      insertWhereNear(builder, op->getLoc(), planned.near);
     if (planned.why)
-      sayOrdered(planned.why->first, planned.why->second);
+      sayOrdered(planned.why->first, planned.why->second, !planned.barrier);
   }
 }
 

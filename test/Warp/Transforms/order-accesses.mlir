@@ -376,9 +376,9 @@ func.func @moved_rows(%x: !f32, %w: i32, %n: i32, %v: tensor<128xf32, #own>) {
   return
 }
 
-// Moved by something else than what columns are below, it may meet the next.
+// Moved by something else than what columns are below, it may meet the next if that is near.
 // CHECK-LABEL: func.func @moved_otherwise
-// CHECK: warp.barrier
+// CHECK: warp.barrier where
 // CHECK-NEXT: tile.store
 // CHECK: return
 func.func @moved_otherwise(%x: !f32, %w: i32, %n: i32, %v: tensor<128xf32, #own>) {

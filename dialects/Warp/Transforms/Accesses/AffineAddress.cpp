@@ -75,7 +75,11 @@ static Found constantSum(int64_t value) {
   return checked(std::move(sum));
 }
 
-bool weft::warp::isOutsideOfLoops(Value value) { return isa<func::FuncOp>(value.getParentBlock()->getParentOp()); }
+bool weft::warp::isOutsideOfLoops(Value value) {
+  auto block = dyn_cast<BlockArgument>(value);
+  Operation *parent = block ? block.getOwner()->getParentOp() : value.getDefiningOp()->getParentOp();
+  return !isa<LoopLikeOpInterface>(parent) && !parent->getParentOfType<LoopLikeOpInterface>();
+}
 
 /// The scalar that a value is, in every element, if it is from outside of loops.
 static Value fixedScalar(Value value) {

@@ -158,6 +158,15 @@ bool weft::warp::needsOrder(const DeviceAccess &earlier, const DeviceAccess &lat
   return meeting == Meeting::Unknown || (meeting == Meeting::SameElement && !byOneThread(earlier, later));
 }
 
+std::optional<FarStride> weft::warp::needsOrderUnless(const DeviceAccess &earlier, const DeviceAccess &later) {
+  if (!earlier.pointer || !later.pointer || !earlier.base || earlier.base != later.base)
+    return std::nullopt;
+  std::optional<FarStride> far = farStrideOf({earlier.pointer, earlier.mask}, {later.pointer, later.mask});
+  const bool isDecided =
+      far && (far->inOne == Meeting::Nowhere || (far->inOne == Meeting::SameElement && byOneThread(earlier, later)));
+  return isDecided ? far : std::nullopt;
+}
+
 bool weft::warp::needsOrderInPlace(const DeviceAccess &earlier, const DeviceAccess &later) {
   const bool isHeldByMany = earlier.isMadeByAll || earlier.op->hasAttr(ofOwnersAttrName);
   return !mayShareBase(earlier, later) && isHeldByMany && later.writes && !later.isAtomic &&

@@ -4,6 +4,7 @@
 
 #include "dialects/Tile/IR/TileOps.h"
 #include "dialects/Warp/IR/WarpDialect.h"
+#include "dialects/Warp/Transforms/Accesses/Meeting.h"
 #include <optional>
 
 namespace weft::warp {
@@ -43,6 +44,9 @@ inline constexpr llvm::StringLiteral reliedApartAttrName = "warp.relied_apart";
 /// Whether `earlier` and `later`, in the order of the program, may touch one address in different threads, one of the
 /// two a write. `sameIteration`: no back edge of a loop lies between them. Two arguments are taken to be different arrays.
 bool needsOrder(const DeviceAccess &earlier, const DeviceAccess &later, bool sameIteration);
+
+/// Of two accesses that need order where any iterations may be theirs: the stride with which they do not, if it is far.
+std::optional<FarStride> needsOrderUnless(const DeviceAccess &earlier, const DeviceAccess &later);
 
 /// Whether two arguments, if they are one array under two names, as in a program in place, need order: a value that several
 /// threads read, and a write of that type.

@@ -5,6 +5,7 @@
 //   %p = x + 1024·i + at[0..1024)                  difference of two iterations: 1024·k + (a' - a), k > 0: never 0
 //   %p = x + 64·row + at[0..32), %q = %p + 32      difference: 32 + 64·(r' - r) + (a' - a): never 0
 //   %p = x + w·row + at[0..32), at < w             difference: w·(r' - r) + (a' - a), |a' - a| < w: 0 for r' = r alone
+//   %p = x + w·i + at[0..64)                       difference of two iterations: w·k + (a' - a): never 0 if |w| >= 64
 //
 // Under a mask that says of a column that it is less than the stride of rows, two numbers are 0 if the address is: the rows'
 // difference and the columns'.
@@ -238,12 +239,23 @@ static bool areInColumns(const AffineAddress &x, const AffineAddress &y, Value s
          b->constant - a->constant == y.constant - x.constant;
 }
 
+/// Whether what two sums count in strides is the same for all elements in one iteration.
+static bool haveSameStrides(const AffineAddress &x, const AffineAddress &y, size_t rank) {
+  return x.strided.size() == y.strided.size() && llvm::all_of(x.strided, [&](const auto &term) {
+           auto found = y.strided.find(term.first);
+           return found != y.strided.end() && isAlike(term.second, found->second, rank) &&
+                  term.second.constant == found->second.constant &&
+                  llvm::all_of(term.second.axes, [](int64_t coefficient) { return coefficient == 0; });
+         });
+}
+
 /// Where one access meets another of the same tensor type, whose sums are alike.
 static Meeting meetingOfAlike(const AffineAddress &x, const AffineAddress &y, const Pointers &earlier,
                               const Pointers &later, bool sameIteration) {
   SmallVector<int64_t> sizes = sizesOf(earlier.pointer, x.axes.size());
   SmallVector<std::pair<const AffineSum *, const AffineSum *>, 2> sums = {{&x, &y}};
-  SmallVector<int64_t, 2> multiples = {divisorOfStrides(x, y)};
+  const bool countsNone = sameIteration && haveSameStrides(x, y, sizes.size());
+  SmallVector<int64_t, 2> multiples = {countsNone ? 0 : divisorOfStrides(x, y)};
   if (x.strided.size() == 1 && y.strided.size() == 1) {
     auto &[stride, rows] = *x.strided.begin();
     auto &[another, others] = *y.strided.begin();
@@ -304,4 +316,23 @@ Meeting weft::warp::meetingOf(const Pointers &earlier, const Pointers &later, bo
   if (sizes == sizesOf(later.pointer, rank) && isAlike(*x, *y, x->axes.size()))
     return meetingOfAlike(*x, *y, earlier, later, sameIteration);
   return Meeting::Unknown;
+}
+
+std::optional<FarStride> weft::warp::farStrideOf(const Pointers &earlier, const Pointers &later) {
+  if (earlier.pointer.getType() != later.pointer.getType())
+    return std::nullopt;
+  std::optional<AffineAddress> x = affineAddressOf(earlier.pointer), y = affineAddressOf(later.pointer);
+  if (!x || !y || !isOfOutside(*x) || x->strided.size() != 1 || y->strided.size() != 1)
+    return std::nullopt;
+  const auto &[stride, moved] = *x->strided.begin();
+  SmallVector<int64_t> sizes = sizesOf(earlier.pointer, x->axes.size());
+  constexpr unsigned wholeBits = 32; // of narrower strides the bound might be no number
+  const bool isByOneLoop = moved.iterations.size() == 1 && x->iterations.empty() && isOfOutside(moved) &&
+                           stride.getType().getIntOrFloatBitWidth() >= wholeBits;
+  if (!isByOneLoop || !isAlike(*x, *y, sizes.size()) || !haveSameStrides(*x, *y, sizes.size()))
+    return std::nullopt;
+  Equations equations = equationsOf({{&*x, &*y}}, sizes, /*sameIteration=*/true);
+  const int64_t apart = std::abs(equations.constants.front()) + equations.most(/*sum=*/0);
+  const int64_t least = apart / std::abs(moved.iterations.begin()->second) + 1;
+  return FarStride{stride, least, Zeros(equations).find()};
 }
