@@ -54,7 +54,7 @@ def cost(launches: list[Launched], gpu: str) -> dict[str, float]:
     def total(counter: str) -> float:
         return sum(launched.report.counters[counter] * launched.scale for launched in launches)
 
-    seconds = sum(launched.report.profile.roofline(gpu).limit.seconds * launched.scale for launched in launches)
+    seconds = sum(launched.report.profile.roofline(gpu, launched.scale).limit.seconds for launched in launches)
     return {
         "multiply-adds": total("mma_macs"),
         "bytes": SECTOR_BYTES * (total("global_sectors_read") + total("global_sectors_written")),
@@ -126,7 +126,7 @@ def name_of(launched: Launched) -> str:
 
 
 def bound(launched: Launched, gpu: str) -> dict[str, Any]:
-    return {"bound": launched.report.profile.roofline(gpu).limit.resource}
+    return {"bound": launched.report.profile.roofline(gpu, launched.scale).limit.resource}
 
 
 def main() -> None:

@@ -34,7 +34,8 @@ from weft.cycles.launch import FITTED, block_cycles, seconds
 from weft.cycles.rates import rates_of
 from weft.cycles.report import KernelCycles, of_ptx
 from weft.programs.compiled import compiled
-from weft.simulator.cost import LAUNCH_SECONDS, addition_seconds
+from weft.simulator.cost import LAUNCH_SECONDS
+from weft.simulator.traffic import l2_seconds
 from weft.targets import gpu_named
 
 TARGET, GPU = "sm_90a", gpu_named("H100")
@@ -146,7 +147,7 @@ def modelled(kind: str, D: int, schedules: str, length: int) -> float:
         rate = max(rates_of(GPU).operations(element) for element in kernel.main.macs)
         taken = seconds(cycles, kernel.resident, 0, 2 * macs * iterations * blocks, rate, GPU, FITTED)
         added = length / rows * length * D * heads / 8 if kind == "one pass" else 0  # sectors of eight float32
-        total += max(taken, addition_seconds(added, GPU))
+        total += max(taken, l2_seconds(added, added, GPU))
     return total * 1e3
 
 

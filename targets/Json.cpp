@@ -93,6 +93,7 @@ std::string describe(const Gpu &gpu) {
       .add("float32", gpu.float32)
       .add("float64", gpu.float64)
       .add("l2_bytes_per_clock", gpu.l2BytesPerClock)
+      .add("l2_bytes", gpu.l2Bytes)
       .raw("matrix", rates.str())
       .add("source", gpu.source)
       .str();

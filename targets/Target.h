@@ -102,6 +102,7 @@ struct Gpu {
   double float32;         ///< GFLOP/s, a fused multiply-add counting two
   double float64;
   int l2BytesPerClock; ///< what the L2 cache gives to all multiprocessors
+  int64_t l2Bytes;     ///< what it holds
   List<MatrixRate> matrix;
   std::string_view source; ///< where the numbers are published
 };

@@ -4,7 +4,7 @@
 // Limits: CUDA C++ Programming Guide, table of technical specifications per compute capability, and cuda_occupancy.h of
 // CUDA 13.0. Rates: dense ones at boost clock, from the sources that each GPU names. Bandwidths of L2 caches are
 // published for the A100 alone (whitepaper, page 38): H100 and H200 are taken to have the same, the others as much for
-// each multiprocessor.
+// each multiprocessor. Their sizes are in each architecture's whitepaper.
 #include "targets/Target.h"
 
 #include <charconv>
@@ -39,6 +39,7 @@ constexpr MmaInstruction hopperMma[] = {
     {MmaElement::F64, MmaAccumulator::F64, {16, 8, 4}},   {MmaElement::F64, MmaAccumulator::F64, {8, 8, 4}},
 };
 constexpr int asyncSizes[] = {4, 8, 16};
+constexpr int64_t mebibyte = 1 << 20;
 
 // PTX ISA 9.7.15.2, table of shapes; only operands of 16 bits may be turned (9.7.15.5.1).
 constexpr WarpgroupMma hopperFamilies[] = {
@@ -73,6 +74,7 @@ constexpr Gpu ampereGpus[] = {
      .float32 = 19'500,
      .float64 = 9'700,
      .l2BytesPerClock = 5120,
+     .l2Bytes = 40 * mebibyte,
      .matrix = ampereRates,
      .source = "NVIDIA A100 Tensor Core GPU data sheet (2021) and Ampere architecture whitepaper, table 3"}};
 
@@ -87,6 +89,7 @@ constexpr Gpu hopperGpus[] = {
      .float32 = 66'900,
      .float64 = 33'500,
      .l2BytesPerClock = 5120,
+     .l2Bytes = 50 * mebibyte,
      .matrix = hopperRates,
      .source = "NVIDIA H100 Tensor Core GPU architecture whitepaper (2023), tables 1 and 3"},
     {.key = "H200",
@@ -97,6 +100,7 @@ constexpr Gpu hopperGpus[] = {
      .float32 = 66'900,
      .float64 = 33'500,
      .l2BytesPerClock = 5120,
+     .l2Bytes = 50 * mebibyte,
      .matrix = hopperRates,
      .source = "NVIDIA H200 Tensor Core GPU data sheet (2024); multiprocessors and clock as H100's"}};
 
@@ -111,6 +115,7 @@ constexpr Gpu ga102Gpus[] = {
      .float32 = 31'200,
      .float64 = 488,
      .l2BytesPerClock = 3413,
+     .l2Bytes = 6 * mebibyte,
      .matrix = a10Rates,
      .source =
          "NVIDIA A10 Tensor Core GPU data sheet (2021); float64 at 1/64 of float32 (CUDA C++ Programming Guide)"}};
@@ -129,6 +134,7 @@ constexpr Gpu ad102Gpus[] = {
      .float32 = 82'600,
      .float64 = 1'290,
      .l2BytesPerClock = 6068,
+     .l2Bytes = 72 * mebibyte,
      .matrix = rtx4090Rates,
      .source = "NVIDIA Ada GPU architecture whitepaper (2023), appendix A"},
     {.key = "L40S",
@@ -139,6 +145,7 @@ constexpr Gpu ad102Gpus[] = {
      .float32 = 91'600,
      .float64 = 1'430,
      .l2BytesPerClock = 6732,
+     .l2Bytes = 96 * mebibyte,
      .matrix = l40sRates,
      .source = "NVIDIA L40S data sheet (2023); float64 at 1/64 of float32 (CUDA C++ Programming Guide)"}};
 
@@ -152,6 +159,7 @@ constexpr Gpu gb202Gpus[] = {{.key = "RTX5090",
                               .float32 = 104'800,
                               .float64 = 1'640,
                               .l2BytesPerClock = 8059,
+                              .l2Bytes = 96 * mebibyte,
                               .matrix = rtx5090Rates,
                               .source = "NVIDIA RTX Blackwell GPU architecture whitepaper (2025), appendix A"}};
 

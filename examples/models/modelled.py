@@ -20,7 +20,7 @@ def program(function: Any, *arrays: Any, gpu: str, sample: int = 0, **static: An
 
 def launch_seconds(launched: Any, gpu: str) -> float:
     """Of all blocks of a launch, where only some were counted."""
-    found: float = launched.report.profile.roofline(gpu).limit.seconds * launched.scale
+    found: float = launched.report.profile.roofline(gpu, launched.scale).limit.seconds
     return found
 
 

@@ -147,6 +147,10 @@ py::dict reportDict(Report report) {
   result["advisories"] = advisories;
   result["counters"] = counters;
   result["profile"] = py::cpp_function([lines = std::move(report.profile)] { return linesOf(lines); });
+  py::list touched;
+  for (const TouchedAllocation &each : report.touched)
+    touched.append(py::make_tuple(each.sectors, each.read, each.written));
+  result["touched"] = touched;
   result["output"] = weft::python::text(report.output);
   return result;
 }

@@ -41,6 +41,8 @@ class Gpu:
     float64: float
     l2_bytes_per_clock: int
     """what the L2 cache gives to all multiprocessors"""
+    l2_bytes: int
+    """what it holds"""
     matrix: dict[str, float]
     """GFLOP/s (or GOP/s) of matrix instructions"""
     source: str

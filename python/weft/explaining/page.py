@@ -142,7 +142,6 @@ def _pictures(way: Way) -> Iterator[Picture]:
 
 def _bars(each: counting.Counted, gpu: Gpu) -> list[tuple[str, float, float]]:
     """What each resource needs at least for the whole grid: its name, seconds, and percent of the longest."""
-    bounds = each.launched.report.profile.roofline(gpu).bounds
-    times = each.launched.scale
+    bounds = each.launched.report.profile.roofline(gpu, each.launched.scale).bounds
     longest = max(bound.seconds for bound in bounds) or 1.0
-    return [(bound.resource, bound.seconds * times, 100 * bound.seconds / longest) for bound in bounds]
+    return [(bound.resource, bound.seconds, 100 * bound.seconds / longest) for bound in bounds]

@@ -53,7 +53,6 @@ def count(launch: Passing) -> tuple[float, Figures]:
     where it is found at fault."""
     kernel = launch.kernel
     options = kernel.options
-    arrays = {id(value): value for value in launch.arguments if hasattr(value, "dtype") and hasattr(value, "shape")}
     report = weft.simulator.launch(
         kernel.ptx,
         kernel.name,
@@ -78,8 +77,7 @@ def count(launch: Passing) -> tuple[float, Figures]:
     }
     made = compiled(kernel.ptx, kernel.target, [described])[kernel.name]
     blocks = prod(launch.grid)
-    bytes = sum(int(array.nbytes) for array in arrays.values())
-    found = figures(made, report, blocks, blocks, bytes)
+    found = figures(made, report, blocks, blocks)
     return estimate(found, target_named(kernel.target), gpu_of(kernel.target)).seconds, found
 
 

@@ -18,11 +18,12 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from weft.native import load as _load
-from weft.simulator.arguments import Buffer, buffers_of, packed
+from weft.simulator.arguments import Buffer, packed
 from weft.simulator.cost import Figures, gpu_of
 from weft.simulator.profile import Line, Profile
 from weft.simulator.tensor_maps import SimulatorError, TensorMap, buffer_of, tensor_map
 from weft.simulator.timeline import Timeline, trace
+from weft.simulator.traffic import Touched
 from weft.targets import Gpu
 
 __all__ = [
@@ -37,10 +38,6 @@ __all__ = [
     "launch",
     "tensor_map",
 ]
-
-
-#: instructions that change memory where it lies, and do not write it over
-_ADDITIONS = ("red.", "atom.", "cp.reduce.")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,8 +78,6 @@ class Launch:
     """how many tiles of a loop are on their way or worked on at once: 1 without asynchronous copies"""
     instructions: int
     """in the PTX"""
-    tensor_bytes: int
-    """of the buffers, each once"""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -103,14 +98,12 @@ class Report:
 
     def figures(self, times: float | None = None, **known: Any) -> Figures:
         """What the cost model is fed with: counters, ``times`` as many, by default those of the whole grid where only
-        some of its blocks ran. ``known`` are fields that are known better, such as ``registers=168`` from ptxas."""
+        some of its blocks ran; more are of further batches and heads, which share nothing with these. ``known`` are
+        fields that are known better, such as ``registers=168`` from ptxas."""
         facts, total = self.launch, self.profile.total()
-        if times is None:
-            times = math.prod(facts.grid) / max(facts.blocks, 1)
-        macs: dict[str, float] = {}
-        for line in self.profile:
-            if line.mma_macs:
-                macs[line.matrix_type] = macs.get(line.matrix_type, 0) + line.mma_macs * times
+        whole = math.prod(facts.grid) / max(facts.blocks, 1)
+        times = whole if times is None else times
+        traffic = self.profile.traffic(times)
         found = Figures(
             kernel=facts.kernel,
             blocks=math.prod(facts.grid),
@@ -122,12 +115,13 @@ class Report:
             code=facts.instructions,
             warp_instructions=total.warp_instructions * times,
             special=self.counters["by_class"].get("special", 0) * times,
-            mma_macs=macs,
-            sectors=(total.global_sectors_read + total.global_sectors_written) * times,
-            bytes=facts.tensor_bytes,
+            mma_macs=self.profile.matrix_products(times),
+            sectors=traffic.sectors,
+            bytes=traffic.once,
             shared_wavefronts=total.shared_wavefronts * times,
             barriers=(self.counters["barriers"] + self._waits_of_one_warp()) * times,
-            added=sum(x.global_sectors_written for x in self.profile if x.text.startswith(_ADDITIONS)) * times,
+            added=traffic.added,
+            held=self.profile.traffic(whole).held,
         )
         return dataclasses.replace(found, **known)
 
@@ -212,18 +206,15 @@ def launch(
         findings=[Finding(**finding) for finding in raw["findings"]],
         advisories=[Finding(**finding) for finding in raw["advisories"]],
         counters=raw["counters"],
-        profile=Profile(entry, raw["profile"]),
+        profile=Profile(entry, raw["profile"], [Touched(*each) for each in raw["touched"]]),
         output=raw["output"],
-        launch=_launched(text, entry, (_three(grid), _three(block)), shared, sample, given),
+        launch=_launched(text, entry, (_three(grid), _three(block)), shared, sample),
     )
 
 
-def _launched(
-    text: str, entry: str, sizes: tuple[Sequence[int], Sequence[int]], shared: int, sample: int, given: Sequence[Any]
-) -> Launch:
+def _launched(text: str, entry: str, sizes: tuple[Sequence[int], Sequence[int]], shared: int, sample: int) -> Launch:
     grid, block = (tuple(each) for each in sizes)
     written = _written(text, entry)
-    buffers = {each[:2] for each in buffers_of(given)}
     count = math.prod(grid)
     return Launch(
         kernel=entry,
@@ -234,7 +225,6 @@ def _launched(
         shared_bytes=shared + written.shared_bytes,
         stages=written.stages,
         instructions=written.instructions,
-        tensor_bytes=sum(size for _, size in buffers),
     )
 
 

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Any
 
+from weft.simulator.traffic import Traffic
 from weft.targets import Gpu, Target, gpu_named, occupancy, target_named, targets
 
 _LATENCY_CYCLES = 500  # of a load from device memory; A100: microbenchmarks give 470 to 570
 LAUNCH_SECONDS = 2.5e-6
-_ADDITION = 3.6  # reads of a sector that keep the L2 cache as busy as an atomic change of it: docs/Benchmarks.md, H100
 
 
 @dataclass(frozen=True)
@@ -40,12 +40,14 @@ class Figures:
     """by type of the factors"""
     sectors: float
     bytes: float
-    """of its tensors, each once"""
+    """of memory that it reads and that it writes, each once"""
     shared_wavefronts: float
     barriers: float
     """waits of a warp at a barrier, in blocks of one warp at one of its lanes"""
     added: float = 0.0
     """of the sectors, those that atomics and bulk reductions change"""
+    held: float = 0.0
+    """bytes of memory that blocks share, which the L2 cache serves as far as it holds them"""
     loop: Mapping[str, Any] | None = None
     """of its main loop what weft.cycles.judge knows; None where the loop model was not asked"""
 
@@ -135,24 +137,16 @@ def _resources(figures: Figures, gpu: Gpu) -> dict[str, float]:
     # each instruction of the code runs that often on average, and so do those that spill
     executed = figures.warp_instructions / max(figures.code, 1)
     spills = figures.spill_bytes / 4 * executed
+    traffic = Traffic(figures.sectors, figures.added, figures.bytes, figures.held)
     found = {
         "instructions": (figures.warp_instructions + spills) / (gpu.schedulers * cycles),
         "special functions": figures.special * target.warp_size / (target.special_lanes * gpu.multiprocessors * cycles),
         "shared memory": (figures.shared_wavefronts + spills) / (gpu.multiprocessors * cycles),
-        "L2 cache": _l2_seconds(figures.sectors - figures.added, gpu) + addition_seconds(figures.added, gpu),
-        "device memory": figures.bytes / (gpu.memory_bandwidth * 1e9),
+        "L2 cache": traffic.l2_seconds(gpu),
+        "device memory": traffic.memory_seconds(gpu),
     }
     macs = sum(2 * count / (gpu.matrix.get(kind, gpu.matrix["f16"]) * 1e9) for kind, count in figures.mma_macs.items())
     return {**found, "matrix units": macs}
-
-
-def _l2_seconds(sectors: float, gpu: Gpu) -> float:
-    return 32 * sectors / (gpu.l2_bytes_per_clock * gpu.clock * 1e9)
-
-
-def addition_seconds(sectors: float, gpu: Gpu) -> float:
-    """Seconds that atomics and bulk reductions keep the L2 cache busy, which change so many sectors."""
-    return _ADDITION * _l2_seconds(sectors, gpu)
 
 
 def figures_of(record: Mapping[str, Any]) -> Figures:

@@ -5,11 +5,16 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, overload
 
 from weft.simulator import profile_picture, profile_table
+from weft.simulator.traffic import Touched, Traffic, touched_bytes
 from weft.targets import Gpu, gpu_named
+
+#: instructions that change memory where it lies, and do not write it over
+_ADDITIONS = ("red.", "atom.", "cp.reduce.")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,6 +36,11 @@ class Line:
     mma_macs: int = 0
     barrier_waits: int = 0
     divergent_branches: int = 0
+
+    @property
+    def added(self) -> int:
+        """Of the sectors written, those changed in place, by an atomic or a bulk reduction."""
+        return self.global_sectors_written if self.text.startswith(_ADDITIONS) else 0
 
     @property
     def flops(self) -> int:
@@ -89,7 +99,7 @@ class Roofline:
     operations: int
     """Floating-point and matrix operations."""
     bytes: int
-    """Moved between the multiprocessors and the memory behind them: sectors of 32 bytes."""
+    """Moved between the L2 cache and memory."""
 
     @property
     def limit(self) -> Bound:
@@ -105,17 +115,24 @@ class Roofline:
 class Profile(Sequence[Line]):
     """The executed instructions in the PTX's order: a sequence of Line with sums, a table, JSON and a picture."""
 
-    def __init__(self, kernel: str, lines: Sequence[Line] | Callable[[], Sequence[Mapping[str, Any]]]) -> None:
-        """``lines``, or what gives their fields when they are first asked for: of most launches nobody does."""
+    def __init__(
+        self,
+        kernel: str,
+        lines: Sequence[Line] | Callable[[], Sequence[Mapping[str, Any]]],
+        touched: Sequence[Touched] | None = None,
+    ) -> None:
+        """``lines``, or what gives their fields when they are first asked for: of most launches nobody does.
+        ``touched`` are the allocations that the kernel accessed; without, all that it asks for is memory's."""
         self.kernel = kernel
         self._given = lines
+        self.touched = None if touched is None else tuple(touched)
 
     @functools.cached_property
     def _lines(self) -> list[Line]:
         return [Line(**line) for line in self._given()] if callable(self._given) else list(self._given)
 
-    def __reduce__(self) -> tuple[type[Profile], tuple[str, list[Line]]]:
-        return type(self), (self.kernel, self._lines)
+    def __reduce__(self) -> tuple[type[Profile], tuple[str, list[Line], tuple[Touched, ...] | None]]:
+        return type(self), (self.kernel, self._lines, self.touched)
 
     @overload
     def __getitem__(self, index: int) -> Line: ...
@@ -146,34 +163,51 @@ class Profile(Sequence[Line]):
         """Warp instructions by class, most first."""
         return _kinds(self._lines)
 
-    def roofline(self, gpu: str | Gpu | None = None) -> Roofline:
-        """The least time on a GPU: what issue, arithmetic, matrix units, memory and shared memory each need.
+    def roofline(self, gpu: str | Gpu | None = None, times: float = 1.0) -> Roofline:
+        """The least time on a GPU: what issue, arithmetic, matrix units, caches and memory each need. ``times`` as much
+        as was counted: a grid's blocks over those that ran.
 
-        Traffic is counted where it leaves the multiprocessors, so that what the L2 cache serves counts as memory's:
-        with much reuse the memory's time is too long by that.
+        Sectors are counted where they leave the multiprocessors, and all are the L2 cache's. Memory's are those that
+        the kernel touches, each once, where the cache holds them, and all of them where it does not (traffic.py): too
+        long where what it holds is what is asked for next.
         """
         described = gpu if isinstance(gpu, Gpu) else gpu_named(gpu)
         total = self.total()
-        sectors = total.global_sectors_read + total.global_sectors_written
-        cycles = described.clock * 1e9
-        flops = {kind: sum(line.flops for line in self if line.kind in kinds) for kind, kinds in _UNITS.items()}
+        traffic = self.traffic(times)
+        cycles = described.clock * 1e9 / times
+        flops = {kind: times * sum(line.flops for line in self if line.kind in kinds) for kind, kinds in _UNITS.items()}
         bounds = [
             Bound("instruction issue", total.warp_instructions / (described.schedulers * cycles)),
             Bound("shared memory", total.shared_wavefronts / (described.multiprocessors * cycles)),
-            Bound("global memory", 32 * sectors / (described.memory_bandwidth * 1e9)),
+            Bound("L2 cache", traffic.l2_seconds(described)),
+            Bound("global memory", traffic.memory_seconds(described)),
             Bound("float32 arithmetic", flops["float32"] / (described.float32 * 1e9)),
             Bound("float64 arithmetic", flops["float64"] / (described.float64 * 1e9)),
         ]
-        macs: dict[str, int] = {}
-        for line in self:
-            if line.mma_macs:
-                macs[line.matrix_type] = macs.get(line.matrix_type, 0) + line.mma_macs
+        macs = self.matrix_products(times)
         for kind, count in macs.items():
             rate = described.matrix.get(kind, described.matrix["f16"])
             bounds.append(Bound(f"{kind} matrix units", 2 * count / (rate * 1e9)))
         bounds = sorted((bound for bound in bounds if bound.seconds > 0), key=lambda bound: -bound.seconds)
         operations = sum(flops.values()) + 2 * sum(macs.values())
-        return Roofline(described, bounds or [Bound("nothing", 0.0)], operations, 32 * sectors)
+        moved = round(traffic.memory_bytes(described))
+        return Roofline(described, bounds or [Bound("nothing", 0.0)], round(operations), moved)
+
+    def traffic(self, times: float = 1.0) -> Traffic:
+        """What is asked for and touched, ``times`` as much as was counted; where what is touched was not counted,
+        memory gives all that is asked for."""
+        total = self.total()
+        sectors = times * (total.global_sectors_read + total.global_sectors_written)
+        once = math.inf if self.touched is None else touched_bytes(self.touched, times)
+        return Traffic(sectors, times * sum(line.added for line in self), once, held=once)
+
+    def matrix_products(self, times: float = 1.0) -> dict[str, float]:
+        """Multiply-adds of matrix instructions by the type of their factors, ``times`` as many as were counted."""
+        found: dict[str, float] = {}
+        for line in self:
+            if line.mma_macs:
+                found[line.matrix_type] = found.get(line.matrix_type, 0) + line.mma_macs * times
+        return found
 
     def as_dict(self, gpu: str | Gpu | None = None) -> dict[str, Any]:
         """Everything, ready for JSON."""

@@ -168,5 +168,5 @@ def _count(ptx: str, info: Mapping[str, Any], kernels: Mapping[str, Compiled], j
             continue
         launched = next(counted)
         bytes = sum(bytes_of[t] for t in {a["pointer"] for a in launch["arguments"] if "pointer" in a})
-        found.append(figures(kernels[launch["kernel"]], launched.report, blocks, launched.blocks, bytes))
+        found.append(figures(kernels[launch["kernel"]], launched.report, blocks, launched.blocks, bytes=bytes))
     return found

@@ -67,8 +67,8 @@ def _instructions(ptx: str, entry: str) -> int:
     return len(re.findall(r";\s*$", body, re.M))
 
 
-def figures(kernel: Compiled, report: weft.simulator.Report, blocks: int, ran: int, bytes: int) -> Figures:
-    """The figures of a launch of ``blocks`` blocks, of which ``ran`` were counted; ``bytes`` are its tensors'."""
+def figures(kernel: Compiled, report: weft.simulator.Report, blocks: int, ran: int, **known: Any) -> Figures:
+    """The figures of a launch of ``blocks`` blocks, of which ``ran`` were counted, and what is ``known`` better."""
     return report.figures(
         times=blocks / ran,
         kernel=kernel.name,
@@ -79,5 +79,5 @@ def figures(kernel: Compiled, report: weft.simulator.Report, blocks: int, ran: i
         registers=kernel.registers,
         spill_bytes=kernel.spill_bytes,
         code=kernel.code,
-        bytes=bytes,
+        **known,
     )

@@ -130,13 +130,20 @@ struct LineProfile {
   uint64_t divergentBranches = 0;
 };
 
+/// Sectors of 32 bytes of one allocation, each counted once, however many blocks access it.
+struct TouchedAllocation {
+  uint64_t sectors = 0; ///< all of the allocation's
+  uint64_t read = 0, written = 0;
+};
+
 /// All that a launch tells.
 struct Report {
   std::vector<Finding> findings;
   std::vector<Finding> advisories;
   Counters counters;
   std::vector<LineProfile> profile; ///< executed lines in PTX order
-  std::string output;               ///< what the kernel printed
+  std::vector<TouchedAllocation> touched; ///< allocations that were accessed, by address
+  std::string output;                     ///< what the kernel printed
 };
 
 } // namespace weft::simulator

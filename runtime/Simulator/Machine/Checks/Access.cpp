@@ -188,6 +188,26 @@ void countGlobal(Warp &warp, unsigned sectors, uint32_t mask, unsigned bytes, Ac
   cost.bytes += uint64_t(lanes) * bytes;
 }
 
+/// Marks the sectors of an access that was counted; atomics read what they change. `one` is the allocation of all lanes,
+/// or null.
+void touchGlobal(Warp &warp, const Allocation *one, const AddressPattern &pattern, const Resolved &result,
+                 unsigned sectors, const uint64_t *addresses, unsigned bytes, AccessKind kind) {
+  Worker &worker = *warp.worker;
+  TouchedSectors &touched = worker.grid->touchedSectors;
+  const bool reads = kind != AccessKind::Write, writes = kind != AccessKind::Read;
+  const uint64_t last = (pattern.high + bytes - 1) >> TouchedSectors::shift;
+  if (one && result.mask == ~0u && sectors == last - (pattern.low >> TouchedSectors::shift) + 1) {
+    touched.mark(*one, pattern.low, pattern.high + bytes - pattern.low, reads, writes, worker.touched);
+    return;
+  }
+  if (one)
+    return touched.markEach(*one, result.mask, addresses, bytes, reads, writes, worker.touched);
+  eachLane(result.mask, [&](unsigned lane) {
+    const Allocation &allocation = *worker.grid->view->find(addresses[lane], bytes);
+    touched.mark(allocation, addresses[lane], bytes, reads, writes, worker.touched);
+  });
+}
+
 } // namespace
 
 Resolved resolveGlobal(Warp &warp, const Record &record, uint32_t mask, const uint64_t *addresses, unsigned bytes,
@@ -221,6 +241,7 @@ Resolved resolveGlobal(Warp &warp, const Record &record, uint32_t mask, const ui
   const unsigned sectors =
       again && all ? again->sectors : globalSectors(addresses, result.mask, bytes, result.contiguous);
   countGlobal(warp, sectors, result.mask, bytes, kind);
+  touchGlobal(warp, one ? known : nullptr, pattern, result, sectors, addresses, bytes, kind);
   if (all && !again)
     shapes.measured(addresses, bytes, pattern).sectors = sectors;
   if (kind == AccessKind::Write || !grid.globalShadow.tracks())

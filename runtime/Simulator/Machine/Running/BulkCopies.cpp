@@ -234,6 +234,16 @@ bool checkRuns(Warp &warp, const BulkCopy &copy) {
   return true;
 }
 
+/// Marks the sectors of a run that was checked; reductions read what they change.
+void touch(Warp &warp, const BulkCopy &copy, const BulkRun &run) {
+  Worker &worker = *warp.worker;
+  const Allocation *&known = worker.lastAllocation[copy.pc];
+  if (!known || !known->contains(run.global, run.bytes))
+    known = worker.grid->view->find(run.global, run.bytes);
+  const bool loads = copy.kind == BulkKind::Load;
+  worker.grid->touchedSectors.mark(*known, run.global, run.bytes, loads || copy.reduce, !loads, worker.touched);
+}
+
 /// Counts the sectors and bytes that a copy moves in global memory, and what it brings to other blocks.
 void count(Warp &warp, const BulkCopy &copy) {
   Counters &counters = warp.worker->counters;
@@ -254,6 +264,7 @@ void count(Warp &warp, const BulkCopy &copy) {
       sectors += end - first + (first != last);
       last = end;
       bytes += run.bytes;
+      touch(warp, copy, run);
     }
   RecordCost &cost = warp.worker->costs[copy.pc];
   const bool reads = copy.kind == BulkKind::Load;

@@ -293,6 +293,22 @@ void countClasses(const Kernel &kernel, Worker &worker) {
   }
 }
 
+/// What all workers touched together.
+std::vector<TouchedAllocation> touchedOf(const Grid &grid, const std::vector<Worker> &workers) {
+  std::vector<TouchedAllocation> found;
+  const std::vector<Allocation> &allocations = grid.view->allocations();
+  for (size_t i = 0; i < allocations.size(); ++i) {
+    TouchedAllocation one{TouchedSectors::count(allocations[i])};
+    for (const Worker &worker : workers) {
+      one.read += worker.touched[i].read;
+      one.written += worker.touched[i].written;
+    }
+    if (one.read || one.written)
+      found.push_back(one);
+  }
+  return found;
+}
+
 Report collect(const Grid &grid, std::vector<Worker> &workers) {
   const Kernel &kernel = *grid.kernel;
   Report report;
@@ -330,6 +346,7 @@ Report collect(const Grid &grid, std::vector<Worker> &workers) {
     if (list.size() < grid.options.maxFindings)
       list.push_back(std::move(entry.finding));
   }
+  report.touched = touchedOf(grid, workers);
   for (auto &[block, text] : output)
     report.output += text;
   for (size_t i = 0; i < kernel.code.size(); ++i) {
@@ -354,6 +371,7 @@ Report runOnce(Grid &grid) {
     for (const Allocation &allocation : grid.view->allocations())
       sizes.push_back(allocation.live ? allocation.size + 8 : 0);
   grid.globalShadow.reset(sizes, grid.kernel->globalGranule);
+  grid.touchedSectors.reset(grid.view);
   size_t count = grid.options.threads ? grid.options.threads : std::max(1u, std::thread::hardware_concurrency());
   count = size_t(std::min<uint64_t>(count, clusters));
   std::vector<Worker> workers(count);
@@ -364,6 +382,7 @@ Report runOnce(Grid &grid) {
     worker.costs.assign(grid.kernel->code.size(), {});
     worker.raced.assign(grid.kernel->code.size(), 0);
     worker.lastAllocation.assign(grid.kernel->code.size(), nullptr);
+    worker.touched.assign(grid.view->allocations().size(), {});
     worker.sharedShapes.resize(grid.kernel->code.size());
     worker.globalShapes.resize(grid.kernel->code.size());
   }

@@ -12,6 +12,7 @@
 #include "runtime/Simulator/Machine/State/Program.h"
 #include "runtime/Simulator/Machine/State/ProxyFences.h"
 #include "runtime/Simulator/Machine/State/SharedShadow.h"
+#include "runtime/Simulator/Machine/State/TouchedSectors.h"
 
 #include <array>
 #include <atomic>
@@ -250,6 +251,7 @@ struct Worker {
   std::vector<std::unique_ptr<AccessShape[]>> sharedShapes, globalShapes;
   static constexpr unsigned sharedShapesOfRecord = 4, globalShapesOfRecord = 1;
   std::shared_ptr<KnownPieces> pieces; ///< of its products' operands, once there are any
+  std::vector<Touched> touched;        ///< by allocation of the view, sectors that no worker had touched before
   FindingLog findings;
   std::map<uint64_t, std::string> output; ///< what blocks printed
   uint64_t random = 0;
@@ -269,6 +271,7 @@ struct Grid {
   std::shared_ptr<DeviceHeap> heap;
   OrderGraph order;
   GlobalShadow globalShadow;
+  TouchedSectors touchedSectors;
   ProxyFences proxyFences;
   Address workspace = 0; ///< of the grid's barrier, where the kernel asks for it
   uint32_t sharedBytes = 0;
