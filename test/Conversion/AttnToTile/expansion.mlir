@@ -16,21 +16,31 @@
 // CHECK: return %[[Y]]
 // CHECK-LABEL: func.func @expand(
 // CHECK: scf.for
-// CHECK: tile.shift %{{.*}} {axis = 1 : i32, offset = 0 : i32} : tensor<4x64x8xf16>
-// CHECK: tile.dot {{.*}} : tensor<256x8xf16> * tensor<8x32xf16> -> tensor<256x32xf32>
-// CHECK: tile.dot {{.*}} : tensor<256x8xf16> * tensor<8x8xf16> -> tensor<256x8xf32>
-// CHECK: tile.shift %{{.*}} {axis = 1 : i32, offset = 1 : i32} : tensor<4x64x32xf16>
+// CHECK: tile.shift %{{.*}} {axis = 1 : i32, offset = 0 : i32} : tensor<8x64x8xf16>
+// CHECK: tile.dot {{.*}} : tensor<512x8xf16> * tensor<8x32xf16> -> tensor<512x32xf32>
+// CHECK: tile.dot {{.*}} : tensor<512x8xf16> * tensor<8x8xf16> -> tensor<512x8xf32>
+// CHECK: tile.shift %{{.*}} {axis = 1 : i32, offset = 1 : i32} : tensor<8x64x32xf16>
+// CHECK: tile.dot {{.*}} : tensor<512x32xf16> * tensor<32x32xf16> -> tensor<512x32xf32>
+// CHECK: tile.shift %{{.*}} {axis = 1 : i32, offset = -1 : i32} : tensor<8x64x32xf16>
+// CHECK: tile.join {{.*}} : tensor<8x64x4x2xf16> -> tensor<8x64x4x2x2xf16>
+// CHECK: tile.dot {{.*}} : tensor<512x16xf16> * tensor<16x32xf16> -> tensor<512x32xf32>
+// All of one piece, up to its stores, before the linear maps of the next one.
+// CHECK-NOT: tensor<32x32xf32>
+// CHECK: tile.dot {{.*}} : tensor<256x64xf16> * tensor<64x32xf16> -> tensor<256x32xf32>
+// CHECK-NOT: tensor<32x32xf32>
+// CHECK: tile.dot {{.*}} : tensor<256x64xf16> * tensor<64x64xf16> -> tensor<256x64xf32>
+// CHECK: tile.dot {{.*}} : tensor<256x64xf16> * tensor<64x64xf16> -> tensor<256x64xf32>
+// CHECK: tile.dot {{.*}} : tensor<256x32xf16> * tensor<32x64xf16> -> tensor<256x64xf32>
+// CHECK-NOT: tensor<32x32xf32>
+// CHECK: tile.store
+// CHECK: tile.dot {{.*}} : tensor<256x64xf16> * tensor<64x32xf16> -> tensor<256x32xf32>
 // CHECK: tile.dot {{.*}} : tensor<256x32xf16> * tensor<32x32xf16> -> tensor<256x32xf32>
-// CHECK: tile.shift %{{.*}} {axis = 1 : i32, offset = -1 : i32} : tensor<4x64x32xf16>
-// CHECK: tile.join {{.*}} : tensor<4x64x4x2xf16> -> tensor<4x64x4x2x2xf16>
-// CHECK: tile.dot {{.*}} : tensor<256x16xf16> * tensor<16x32xf16> -> tensor<256x32xf32>
-// CHECK: tile.dot {{.*}} : tensor<128x64xf16> * tensor<64x64xf16> -> tensor<128x64xf32>
-// CHECK: tile.dot {{.*}} : tensor<128x64xf16> * tensor<64x32xf16> -> tensor<128x32xf32>
-// CHECK: tile.dot {{.*}} : tensor<16x64xf16> * tensor<64x64xf16> -> tensor<16x64xf32>
-// CHECK: tile.dot {{.*}} : tensor<16x64xf16> * tensor<64x32xf16> -> tensor<16x32xf32>
-// CHECK: tile.dot {{.*}} : tensor<128x64xf16> * tensor<64x64xf16> -> tensor<128x64xf32>
-// CHECK: tile.dot {{.*}} : tensor<128x32xf16> * tensor<32x64xf16> -> tensor<128x64xf32>
-// CHECK: tile.dot {{.*}} : tensor<16x32xf16> * tensor<32x32xf16> -> tensor<16x32xf32>
+// CHECK-NOT: tensor<32x32xf32>
+// CHECK: tile.store
+// CHECK: tile.dot {{.*}} : tensor<32x64xf16> * tensor<64x32xf16> -> tensor<32x32xf32>
+// CHECK: tile.dot {{.*}} : tensor<32x64xf16> * tensor<64x64xf16> -> tensor<32x64xf32>
+// CHECK: tile.store
+// CHECK: tile.dot {{.*}} : tensor<32x32xf16> * tensor<32x32xf16> -> tensor<32x32xf32>
 // CHECK: tile.store
 func.func @all(%x: !x, %w1: !w1, %b1: !attn.tensor<[36], f16>, %w2: !w2, %l1: !l1, %c1: !attn.tensor<[96], f16>, %l2: !l2) -> !z attributes {attn.program} {
   %q1 = attn.head_conv %x, %w1 bias %b1 : !x, !w1, !attn.tensor<[36], f16> -> !y

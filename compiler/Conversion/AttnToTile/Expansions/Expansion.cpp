@@ -192,10 +192,9 @@ static int64_t tokensAtOnce(const Expansion &expansion, int64_t warps) {
   // Of more tokens a weight's gradient has more to multiply for what its warps read of each other's rows.
   if (expansion.byHead())
     return expansion.sums() && holdsSums(expansion, 128, warps) ? 128 : 64;
-  // Beside the sums of a product of rows there are those it starts from, and the next one's operand; or gradients'
-  // sums.
-  bool chained = llvm::any_of(expansion.ops, multipliesRows), sums = expansion.sums();
-  int64_t mostSums = chained || sums ? 48 : 96, tokens = 16, least = leastTokens(expansion);
+  // Beside a product's sums there are what it multiplies, or gradients' sums.
+  bool sums = expansion.sums();
+  int64_t mostSums = sums ? 48 : 96, tokens = 16, least = leastTokens(expansion);
   // A weight's gradient contracts over the channels of all tokens, and its operands take registers: 128 of them.
   if (sums)
     tokens = std::max<int64_t>(1, 128 / *wholeType(expansion.sources().front()).staticDim(3));

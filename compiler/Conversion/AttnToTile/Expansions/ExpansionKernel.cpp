@@ -130,6 +130,34 @@ SmallVector<Value> ExpansionKernel::computeTokens(ArrayRef<TensorParameter> outp
   return next;
 }
 
+/// Behind the first of the rows, puts what a store needs just before it, and nothing else between, but rows themselves
+/// first: each piece is computed from its rows to its store before the next one's sums take registers.
+static void orderByStores(ArrayRef<Value> rows) {
+  Operation *begin = rows.front().getDefiningOp();
+  Block &body = *begin->getBlock();
+  llvm::SetVector<Operation *> order;
+  std::function<void(Operation *)> place = [&](Operation *op) {
+    if (!op || op->getBlock() != &body || op->isBeforeInBlock(begin) || order.contains(op))
+      return;
+    op->walk([&](Operation *inside) {
+      for (Value operand : inside->getOperands())
+        if (Operation *from = operand.getDefiningOp(); from && !op->isAncestor(from))
+          place(body.findAncestorOpInBlock(*from));
+    });
+    order.insert(op);
+  };
+  auto behind = llvm::make_range(begin->getIterator(), body.getTerminator()->getIterator());
+  for (Value each : rows)
+    place(each.getDefiningOp());
+  for (Operation &op : behind)
+    if (isa<tile::StoreOp>(op))
+      place(&op);
+  for (Operation &op : behind)
+    place(&op);
+  for (Operation *op : order)
+    op->moveBefore(body.getTerminator());
+}
+
 /// A program for some rounds of tokens.
 void ExpansionKernel::runTokens() {
   SmallVector<TensorParameter> outputs;
@@ -147,6 +175,8 @@ void ExpansionKernel::runTokens() {
     firstToken = loop.getInductionVar();
     tokensLeft = b.sub(length, firstToken);
     computeTokens(outputs, {});
+    if (!turned.empty())
+      orderByStores(turned);
   }
   std::string programs = tilesOf(type, tiling.tokens * tiling.rounds);
   std::string heads = expansion.byHead() ? type.dim(1).str() : "1";

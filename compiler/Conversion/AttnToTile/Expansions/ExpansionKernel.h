@@ -97,6 +97,7 @@ private:
   std::map<void *, llvm::SmallVector<Value>> signal; // by value
   Value batch, head;                                 // i32; no head where a program has all
   Value firstToken, tokensLeft;                      // i32: of the tokens at hand
+  llvm::SmallVector<Value> turned;                   // signals as rows, in the order in which they were turned
 };
 
 /// Tensors of one shape, as many as a power of two, side by side on new last axes, in their order.

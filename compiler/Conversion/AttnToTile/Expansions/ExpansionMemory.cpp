@@ -173,6 +173,7 @@ ExpansionTiles ExpansionKernel::rowsOf(Value value) {
   Tiles rows{true, {}};
   for (auto [piece, signal] : llvm::zip(pieces(value), signals(value)))
     rows.tiles.push_back(b.reshape(permuteAxes(b, signal, {0, 2, 1}), {tiling.tokens * piece.width, channels(value)}));
+  turned.append(rows.tiles);
   return rows;
 }
 
@@ -197,6 +198,7 @@ ExpansionTiles ExpansionKernel::chunkedRowsOf(Value value) {
   Tiles chunked{true, {}};
   for (Value tile : rows.tiles)
     cut(b, tile, channelChunks(channels(value)).front().width, chunked.tiles);
+  turned.append(chunked.tiles);
   return chunked;
 }
 
