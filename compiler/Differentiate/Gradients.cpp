@@ -143,12 +143,54 @@ static bool mayDifferAgain(Value value) {
   return false;
 }
 
-/// Whether a value is kept for the backward rather than computed again. A number that sums up a tensor costs nothing to
-/// keep, and a walk through everything to compute. Operands of attention are stored in any case, and must be the same
-/// bits in the backward as in the forward: probabilities of other scores do not sum to 1, and the products of other
-/// values with the gradient do not meet those of the output, which `delta` has. So they are kept where a chain that is
-/// computed again may give other bits.
-static bool isSaved(OpResult value) {
+/// Where computing a value again costs more than keeping it: so many multiply-adds for each byte that is written and
+/// read. An A100 does 77 in the time of a byte at best, and half of that where operands come from shared memory; and
+/// what is computed again in a kernel of its own is written and read all the same.
+static constexpr int64_t productsForByte = 32;
+
+/// The multiply-adds of a product with weights for one token of a batch, whose weight is an operand with the product's
+/// channels (or heads) as one axis; 0 where sizes are not known.
+static int64_t multiplyAdds(Operation *product) {
+  WholeTensorType result = tensorType(product->getResult(0)), weight = tensorType(product->getOperand(1));
+  int64_t count = 1;
+  for (int64_t axis : {1, 3})
+    count *= result.staticDim(axis).value_or(0);
+  bool byHeads = isa<attn::HeadConvOp>(product);
+  int64_t out = result.staticDim(byHeads ? 1 : 3).value_or(1);
+  for (int64_t axis = 0; axis < weight.getRank(); ++axis)
+    count *= weight.staticDim(axis).value_or(0);
+  return count / out;
+}
+
+/// A map of several values, which is one to keep in the place of all of them. Of one value a map costs nothing.
+static bool joins(Operation *op) { return isa<attn::MapOp>(op) && op->getNumOperands() > 1; }
+
+// A product's value, or what a map makes of several.
+bool Gradients::isCheaperKept(OpResult value) {
+  auto type = dyn_cast<WholeTensorType>(value.getType());
+  if (!type || type.getRank() != 4 || !isFloatTensor(value) || !isMadeByProduct(value) ||
+      (isa<attn::MapOp>(value.getOwner()) && !joins(value.getOwner())) || llvm::all_of(value.getUsers(), joins))
+    return false;
+  llvm::SetVector<Operation *> chain;
+  chain.insert(value.getOwner());
+  int64_t products = 0;
+  for (size_t i = 0; i < chain.size(); ++i) {
+    if (chain[i]->hasTrait<attn::WeightProduct>())
+      products += multiplyAdds(chain[i]);
+    for (Value operand : chain[i]->getOperands())
+      if (auto result = dyn_cast<OpResult>(operand); result && !isSaved(result))
+        chain.insert(result.getOwner());
+  }
+  int64_t bytes = 2 * type.staticDim(1).value_or(0) * type.staticDim(3).value_or(0) *
+                  type.getElementType().getIntOrFloatBitWidth() / 8;
+  return bytes && products > productsForByte * bytes;
+}
+
+// A number that sums up a tensor costs nothing to keep, and a walk through everything to compute. Operands of attention
+// are stored in any case, and must be the same bits in the backward as in the forward: probabilities of other scores do
+// not sum to 1, and the products of other values with the gradient do not meet those of the output, which `delta` has.
+// So they are kept where a chain that is computed again may give other bits.
+bool Gradients::isSaved(OpResult value) {
   if (isAlwaysSaved(value.getOwner()))
     return true;
   if (isa<attn::SumOp>(value.getOwner()) && tensorType(value).getRank() == 0)
@@ -156,7 +198,12 @@ static bool isSaved(OpResult value) {
   bool enters = llvm::any_of(value.getUsers(), [](Operation *user) {
     return isa<attn::AttendOp>(user) || user->getParentOfType<attn::AttendOp>();
   });
-  return enters && mayDifferAgain(value);
+  if (enters && mayDifferAgain(value))
+    return true;
+  if (auto known = cheaperKept.find(value); known != cheaperKept.end())
+    return known->second;
+  bool cheaper = isCheaperKept(value);
+  return cheaperKept[value] = cheaper;
 }
 
 Value Gradients::addSavedArgument(OpResult result) {

@@ -57,6 +57,10 @@ public:
 private:
   void findUses(mlir::func::FuncOp program);
   mlir::Value addSavedArgument(mlir::OpResult result);
+  /// Whether a value is kept for the backward rather than computed again.
+  bool isSaved(mlir::OpResult value);
+  /// Whether a value costs more to compute again, from what is kept or given, than to keep.
+  bool isCheaperKept(mlir::OpResult value);
 
   mlir::Block &block;
   unsigned programArguments;
@@ -64,6 +68,7 @@ private:
   llvm::DenseMap<mlir::Value, llvm::SmallVector<mlir::Value, 2>> terms;
   mlir::IRMapping primals;
   llvm::SmallVector<SavedValue> savedValues;
+  llvm::DenseMap<mlir::Value, bool> cheaperKept; ///< of values that were asked for
 };
 
 inline attn::WholeTensorType tensorType(mlir::Value value) {

@@ -359,3 +359,43 @@ func.func @tables(%x: !x, %t: !attn.tensor<[R], i32>) -> !x
   }
   return %y : !x
 }
+
+// -----
+
+// A value that takes many multiply-adds to compute again is kept: what a map makes of several, not each of them, and not what little leads to from there.
+// CHECK-LABEL: func.func @costly.forward(
+// CHECK-SAME: -> (!attn.tensor<[B, 16, N, 64], f16>, !attn.tensor<[B, 16, N, 64], f16> {attn.name = "saved_operand0"})
+// CHECK: %[[CONV:.*]] = attn.head_conv
+// CHECK: %[[SUM:.*]] = attn.map ins(%[[CONV]], %{{.*}}
+// CHECK: return %{{.*}}, %[[SUM]]
+// CHECK-LABEL: func.func @costly.backward(
+// CHECK-SAME: %[[KEPT:[^ ]*]]: !attn.tensor<[B, 16, N, 64], f16> {attn.name = "saved_operand
+// CHECK-NOT: attn.head_conv %{{[^ ]*}}, %{{[^ ]*}} : !attn.tensor<[B, 16, N, 64], f16>
+// CHECK: attn.linear_weight_grad %[[KEPT]]
+!x = !attn.tensor<[B, 16, N, 64], f16>
+!w = !attn.tensor<[16, 16, 9], f16>
+!l = !attn.tensor<[64, 64], f16>
+func.func @costly(%x: !x, %w: !w, %l: !l) -> !x attributes {attn.program} {
+  %c = attn.head_conv %x, %w : !x, !w -> !x
+  %m = attn.map ins(%c, %x : !x, !x) -> !x {
+  ^bb0(%a: f32, %b: f32):
+    %s = arith.addf %a, %b : f32
+    attn.yield %s : f32
+  }
+  %y = attn.linear %m, %l : !x, !l -> !x
+  return %y : !x
+}
+
+// -----
+
+// One tap of as many heads costs less than memory does.
+// CHECK-LABEL: func.func @cheap.forward(
+// CHECK-SAME: -> !attn.tensor<[B, 16, N, 64], f16> attributes
+!x = !attn.tensor<[B, 16, N, 64], f16>
+!w = !attn.tensor<[16, 16, 1], f16>
+!l = !attn.tensor<[64, 64], f16>
+func.func @cheap(%x: !x, %w: !w, %l: !l) -> !x attributes {attn.program} {
+  %c = attn.head_conv %x, %w : !x, !w -> !x
+  %y = attn.linear %c, %l : !x, !l -> !x
+  return %y : !x
+}

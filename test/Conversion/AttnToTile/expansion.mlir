@@ -95,3 +95,26 @@ func.func @turned(%x: !x, %l: !l, %w: !w) -> !x attributes {attn.program} {
   %o = attn.linear %c, %l : !x, !l -> !x
   return %o : !x
 }
+
+// -----
+
+// What an op behind the expansion takes of its middle is stored on the way.
+
+!x = !attn.tensor<[B, 12, N, 64], f16>
+!w = !attn.tensor<[12, 12, 3], f16>
+!l = !attn.tensor<[64, 64], f16>
+// CHECK-LABEL: func.func @middle(
+// CHECK: %[[ALL:.*]]:2 = attn.launch @expand(
+// CHECK-NOT: attn.launch
+// CHECK: return %[[ALL]]#1, %[[ALL]]#0
+// CHECK-LABEL: func.func @expand(
+// CHECK: scf.for
+// CHECK: tile.dot {{.*}} -> tensor<1024x8xf32>
+// CHECK: tile.store
+// CHECK: tile.dot {{.*}} : tensor<128x64xf16> * tensor<64x64xf16> -> tensor<128x64xf32>
+// CHECK: tile.store
+func.func @middle(%x: !x, %w: !w, %l: !l) -> (!x, !x) attributes {attn.program} {
+  %c = attn.head_conv %x, %w : !x, !w -> !x
+  %o = attn.linear %c, %l : !x, !l -> !x
+  return %o, %c : !x, !x
+}

@@ -100,7 +100,8 @@ static Operation *endOf(Operation *op, llvm::function_ref<bool(Operation *)> isP
   }
 }
 
-/// All that only `end` is computed from, up to where rows would have to become signals.
+/// All that `end` is computed from, up to where rows would have to become signals, and that nothing before it takes
+/// besides: what ops behind it take is stored on the way.
 static std::optional<Expansion> expansionEndingIn(Operation *end, llvm::function_ref<bool(Operation *)> isPart) {
   llvm::SmallSetVector<Operation *, 8> inside;
   llvm::SmallPtrSet<Operation *, 8> signals; // maps inside that convolutions take, by themselves or through others
@@ -111,19 +112,24 @@ static std::optional<Expansion> expansionEndingIn(Operation *end, llvm::function
   };
   inside.insert(end);
   for (Operation *op = end->getPrevNode(); op; op = op->getPrevNode()) {
-    bool onlyInside = !op->use_empty() && llvm::all_of(op->getUsers(), [&](Operation *user) {
-      return inside.contains(user) && llvm::is_contained(sourcesOf(user), op->getResult(0));
-    });
-    if (!isPart(op) || !onlyInside || (multipliesRows(op) && becomesSignal(op)))
+    bool entersInside = false, onlyInside = true;
+    for (Operation *user : op->getUsers()) {
+      bool isSource = inside.contains(user) && llvm::is_contained(sourcesOf(user), op->getResult(0));
+      entersInside |= isSource;
+      onlyInside &= isSource || (user->getBlock() == end->getBlock() && end->isBeforeInBlock(user));
+    }
+    if (!isPart(op) || !entersInside || !onlyInside || (multipliesRows(op) && becomesSignal(op)))
       continue;
     inside.insert(op);
     if (isa<attn::MapOp>(op) && becomesSignal(op))
       signals.insert(op);
   }
   Expansion expansion;
-  expansion.roots = {end->getResult(0)};
-  for (Operation *op : llvm::reverse(inside))
+  for (Operation *op : llvm::reverse(inside)) {
     expansion.ops.push_back(op);
+    if (!llvm::all_of(op->getUsers(), [&](Operation *user) { return inside.contains(user); }) || op == end)
+      expansion.roots.push_back(op->getResult(0));
+  }
   SmallVector<Value> sources = expansion.sources();
   if (sources.size() != 1 || !isProductOperand(sources.front()) || llvm::count_if(expansion.ops, isProduct) < 2)
     return std::nullopt;
