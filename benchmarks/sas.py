@@ -12,8 +12,8 @@ Then SAS, forward and backward (the expansions of q, k and v, and causal attenti
 multi-head attention (12 heads of 64) at the paper's 125M sizes, one sequence; projections, which both have, are left
 out. Of each launch at most `--sample` blocks run, spread over its grid, and what they cost is scaled to all of them.
 `--launches` leaves out the first table, and prints every launch of SAS under the second one's rows, with what bounds
-it; and multiply-adds of the expansions over the algorithm's (backward: of gradients of inputs and weights, and of what
-they need computed once more).
+it; and multiply-adds of the expansions over the algorithm's (backward: of gradients of inputs and weights, and of the
+activations that they need computed once more).
 """
 
 from __future__ import annotations
@@ -65,12 +65,12 @@ def cost(launches: list[Launched], gpu: str) -> dict[str, float]:
 
 
 def needed(tokens: int, taps: int) -> dict[str, int]:
-    """The multiply-adds of q's, k's and v's expansions. Their backward computes again what activations and weights'
-    gradients need: all of an operand's products but the last one."""
+    """The multiply-adds of q's, k's and v's expansions. Their backward computes again what activations need: the first
+    of an operand's convolutions, and the first of its linear maps."""
     operands = [operand(SMALL, taps, values) for values in (False, False, True)]
-    forward = [each.multiply_adds(1, tokens) for each in operands]
-    last = [tokens * each.wide * (each.e**2 if each.e else each.d * taps * each.wide) for each in operands]
-    return {"forward": sum(forward), "backward": 3 * sum(forward) - sum(last)}
+    forward = sum(each.multiply_adds(1, tokens) for each in operands)
+    again = sum(tokens * each.wide * each.d * (taps * each.heads + each.e) for each in operands)
+    return {"forward": forward, "backward": 2 * forward + again}
 
 
 def count_expansion(expansion: Expansion, gpu: str) -> dict[str, Any]:

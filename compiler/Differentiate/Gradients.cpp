@@ -143,23 +143,24 @@ static bool mayDifferAgain(Value value) {
   return false;
 }
 
-/// Where computing a value again costs more than keeping it: so many multiply-adds for each byte that is written and
-/// read. An A100 does 77 in the time of a byte at best, and half of that where operands come from shared memory; and
-/// what is computed again in a kernel of its own is written and read all the same.
-static constexpr int64_t productsForByte = 32;
+/// Where computing a value again costs more than keeping it: so many multiply-adds for each element, 32 for each byte of
+/// 16 bits that are written and read. An A100 does 77 in the time of a byte at best, and half of that where operands come
+/// from shared memory; and what is computed again in a kernel of its own is written and read all the same. Not by the
+/// element's type: what a program keeps is the same in float32, whose products take longer as its bytes do.
+static constexpr int64_t productsForElement = 128;
 
-/// The multiply-adds of a product with weights for one token of a batch, whose weight is an operand with the product's
-/// channels (or heads) as one axis; 0 where sizes are not known.
-static int64_t multiplyAdds(Operation *product) {
-  WholeTensorType result = tensorType(product->getResult(0)), weight = tensorType(product->getOperand(1));
+/// Of sizes, the product of those that are known: of all of a tensor's, its elements for each of the others.
+static int64_t knownSize(ArrayRef<StringAttr> sizes) {
   int64_t count = 1;
-  for (int64_t axis : {1, 3})
-    count *= result.staticDim(axis).value_or(0);
-  bool byHeads = isa<attn::HeadConvOp>(product);
-  int64_t out = result.staticDim(byHeads ? 1 : 3).value_or(1);
-  for (int64_t axis = 0; axis < weight.getRank(); ++axis)
-    count *= weight.staticDim(axis).value_or(0);
-  return count / out;
+  for (StringAttr size : sizes)
+    if (int64_t known; !size.getValue().getAsInteger(10, known))
+      count *= known;
+  return count;
+}
+
+/// The multiply-adds of a product with a weight, for each of the sizes that are not known.
+static int64_t multiplyAdds(attn::WeightedOpInterface product) {
+  return knownSize(tensorType(product.weightOfProduct()).getDims()) * knownSize(product.axesOfProduct());
 }
 
 /// A map of several values, which is one to keep in the place of all of them. Of one value a map costs nothing.
@@ -175,15 +176,13 @@ bool Gradients::isCheaperKept(OpResult value) {
   chain.insert(value.getOwner());
   int64_t products = 0;
   for (size_t i = 0; i < chain.size(); ++i) {
-    if (chain[i]->hasTrait<attn::WeightProduct>())
-      products += multiplyAdds(chain[i]);
+    if (auto product = dyn_cast<attn::WeightedOpInterface>(chain[i]))
+      products += multiplyAdds(product);
     for (Value operand : chain[i]->getOperands())
       if (auto result = dyn_cast<OpResult>(operand); result && !isSaved(result))
         chain.insert(result.getOwner());
   }
-  int64_t bytes = 2 * type.staticDim(1).value_or(0) * type.staticDim(3).value_or(0) *
-                  type.getElementType().getIntOrFloatBitWidth() / 8;
-  return bytes && products > productsForByte * bytes;
+  return products > productsForElement * knownSize(type.getDims());
 }
 
 // A number that sums up a tensor costs nothing to keep, and a walk through everything to compute. Operands of attention
