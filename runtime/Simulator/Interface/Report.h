@@ -141,7 +141,7 @@ struct Report {
   std::vector<Finding> findings;
   std::vector<Finding> advisories;
   Counters counters;
-  std::vector<LineProfile> profile; ///< executed lines in PTX order
+  std::vector<LineProfile> profile;       ///< executed lines in PTX order
   std::vector<TouchedAllocation> touched; ///< allocations that were accessed, by address
   std::string output;                     ///< what the kernel printed
 };
