@@ -65,6 +65,7 @@ public:
     simulator::LaunchShape where{dimOf(shape.grid), dimOf(shape.block), dimOf(shape.cluster), shape.sharedBytes};
     simulator::LaunchOptions options;
     options.checks = machine->checks;
+    options.countsTouched = false; // nobody sees what a launch counts
     options.target = &machine->limits;
     return simulator::launch(*module, entry.name, machine->memory, where, parameters, options)
         .and_then([&](const simulator::Report &report) -> Status {

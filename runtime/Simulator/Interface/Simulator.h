@@ -129,6 +129,7 @@ struct LaunchOptions {
   uint32_t maxFindings = 64;
   uint64_t sample = 0; ///< how many of the grid's blocks run, spread over it; 0: all. For counting what all would cost
   const targets::Target *target = nullptr; ///< whose limits hold; null: those of the module's `.target` (limitsOf)
+  bool countsTouched = true;               ///< whether Report::touched is wanted, which takes time
   uint64_t maximumInstructions = 0;        ///< warp instructions after which a launch counts as stuck; 0: no limit
 };
 

@@ -178,7 +178,7 @@ LateProducts findLateProducts(scf::ForOp loop, ArrayRef<Value> rings, const Targ
     bool takes = fromProducts.give(product.getA()) || fromProducts.give(product.getB());
     (takes || fromLate.give(product.getAcc()) ? late : early).push_back(product);
     fromProducts.add(product.getResult());
-    if (late.size() && late.back() == product)
+    if (!late.empty() && late.back() == product)
       fromLate.add(product.getResult());
   });
   if (others || early.empty() || late.empty())

@@ -241,7 +241,8 @@ Resolved resolveGlobal(Warp &warp, const Record &record, uint32_t mask, const ui
   const unsigned sectors =
       again && all ? again->sectors : globalSectors(addresses, result.mask, bytes, result.contiguous);
   countGlobal(warp, sectors, result.mask, bytes, kind);
-  touchGlobal(warp, one ? known : nullptr, pattern, result, sectors, addresses, bytes, kind);
+  if (grid.touchedSectors.counts())
+    touchGlobal(warp, one ? known : nullptr, pattern, result, sectors, addresses, bytes, kind);
   if (all && !again)
     shapes.measured(addresses, bytes, pattern).sectors = sectors;
   if (kind == AccessKind::Write || !grid.globalShadow.tracks())

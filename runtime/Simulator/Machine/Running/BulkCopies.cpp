@@ -237,6 +237,8 @@ bool checkRuns(Warp &warp, const BulkCopy &copy) {
 /// Marks the sectors of a run that was checked; reductions read what they change.
 void touch(Warp &warp, const BulkCopy &copy, const BulkRun &run) {
   Worker &worker = *warp.worker;
+  if (!worker.grid->touchedSectors.counts())
+    return;
   const Allocation *&known = worker.lastAllocation[copy.pc];
   if (!known || !known->contains(run.global, run.bytes))
     known = worker.grid->view->find(run.global, run.bytes);

@@ -371,7 +371,8 @@ Report runOnce(Grid &grid) {
     for (const Allocation &allocation : grid.view->allocations())
       sizes.push_back(allocation.live ? allocation.size + 8 : 0);
   grid.globalShadow.reset(sizes, grid.kernel->globalGranule);
-  grid.touchedSectors.reset(grid.view);
+  if (grid.options.countsTouched)
+    grid.touchedSectors.reset(grid.view);
   size_t count = grid.options.threads ? grid.options.threads : std::max(1u, std::thread::hardware_concurrency());
   count = size_t(std::min<uint64_t>(count, clusters));
   std::vector<Worker> workers(count);

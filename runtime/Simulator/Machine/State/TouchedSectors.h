@@ -34,6 +34,9 @@ public:
     return ((allocation.end() - 1) >> shift) - (allocation.base >> shift) + 1;
   }
 
+  /// Whether anything is counted: after `reset`.
+  bool counts() const { return view_ != nullptr; }
+
   /// Throws std::bad_alloc where there is no memory for marks, which take memory only where they are set.
   void reset(std::shared_ptr<const MemoryView> view) {
     view_ = std::move(view);
