@@ -93,7 +93,7 @@ def test_bounds(instruction, seed):
     assert 0.3 < (off > 0).mean() < 0.7
     np.testing.assert_array_equal(loose, applied(instruction, x, y, approximations="loose", seed=seed + 1))
     close = applied(instruction, x, y)
-    assert np.abs(close - exact).max() < np.abs(loose - exact).max()
+    assert np.median(np.abs(close - exact)) < np.median(np.abs(loose - exact))
 
 
 @pytest.mark.parametrize("instruction", FUNCTIONS)

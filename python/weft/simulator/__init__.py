@@ -252,7 +252,7 @@ def _written(text: str, entry: str) -> _Written:
 
 
 @functools.lru_cache(maxsize=64)
-def _module(text: str, name: str, approximations: str) -> Any:
+def _module(text: str, name: str, approximations: str = "close") -> Any:
     return _load("_simulator").parse(text, name, approximations)
 
 
