@@ -87,6 +87,8 @@ def gamma(x):
         return math.gamma(x)
     except OverflowError:  # of float64: near 0
         return math.copysign(math.inf, x)
+    except ValueError:  # at a pole, which a sample may hit
+        return math.nan
 
 
 # Units where approximations are as far off as PTX allows: the errors of a logarithm and a root come to those.
