@@ -53,23 +53,7 @@ LinearLayout joinedLayout(const LinearLayout &half) {
   return whole;
 }
 
-std::optional<LinearLayout> splitLayout(const LinearLayout &whole) {
-  LinearLayout half(whole.shape().drop_back());
-  bool foundPair = false;
-  for (InDim dim : {InDim::Register, InDim::Lane, InDim::Warp, InDim::Block})
-    for (uint32_t basis : whole.bases(dim)) {
-      if (basis == 1 && dim == InDim::Register && !foundPair) {
-        foundPair = true;
-        continue;
-      }
-      if (basis & 1)
-        return std::nullopt;
-      half.append(dim, basis >> 1);
-    }
-  if (!foundPair)
-    return std::nullopt;
-  return half;
-}
+std::optional<LinearLayout> splitLayout(const LinearLayout &whole) { return whole.ofPairs(whole.shape().drop_back()); }
 
 /// The layout of a gather's indices and result beside its source's: the same along the other axes, as far as no lane
 /// then repeats another.

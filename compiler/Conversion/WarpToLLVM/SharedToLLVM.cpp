@@ -34,7 +34,6 @@ LogicalResult lowerLoadShared(LoadSharedOp op, Emitter &e) {
     return success();
   }
   Value base = e.scalar(op.getShared());
-  auto pairs = [&] { return bits == 8 ? pairedAccess(access.offsets) : std::nullopt; };
   if (std::optional<MatrixAccess> matrices = matrixAccess(access.offsets, bits, operandBits(op.getResult()))) {
     unsigned bytes = bits / 8;
     TileAddress addresses(e, base, inBytes(matrices->laneOffsets, bytes),
@@ -45,7 +44,7 @@ LogicalResult lowerLoadShared(LoadSharedOp op, Emitter &e) {
                                matrices->transposed ? ".trans" : "", matrices->matrices());
     e.bind(op.getResult(), emitMatrixLoad(e, *matrices, access.offsets, element,
                                           [&](uint32_t offset) { return addresses.at(offset * bytes); }));
-  } else if (std::optional<PairedAccess> paired = pairs()) {
+  } else if (std::optional<PairedAccess> paired = pairedAccess(access.offsets, bits)) {
     TileAddress addresses(e, base, inBytes(paired->matrices.laneOffsets, 2),
                           inBytes(paired->pairs.bases(InDim::Warp), 2));
     if (auto remark = remarks::decided(remarks::access, op))

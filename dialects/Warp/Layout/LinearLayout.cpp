@@ -191,6 +191,22 @@ LinearLayout LinearLayout::squeezeAxis(unsigned axis) const {
       .withoutRepeatedRegisters();
 }
 
+std::optional<LinearLayout> LinearLayout::ofPairs(ArrayRef<int64_t> shape) const {
+  LinearLayout pairs(shape);
+  bool isFound = false;
+  for (InDim dim : {InDim::Register, InDim::Lane, InDim::Warp, InDim::Block})
+    for (uint32_t basis : bases(dim)) {
+      if (basis == 1 && dim == InDim::Register && !isFound) {
+        isFound = true;
+        continue;
+      }
+      if (basis & 1)
+        return std::nullopt;
+      pairs.append(dim, basis >> 1);
+    }
+  return isFound ? std::optional(pairs) : std::nullopt;
+}
+
 LinearLayout LinearLayout::resizeAxis(unsigned axis, int64_t size) const {
   SmallVector<int64_t, 4> shape(dims);
   shape[axis] = size;

@@ -84,6 +84,9 @@ public:
   /// The tensor with another size along `axis`: coordinates past a smaller one start anew, registers walk on along a
   /// larger one.
   LinearLayout resizeAxis(unsigned axis, int64_t size) const;
+  /// Onto pairs of neighbours, of `shape`: without the register bit that tells the two apart. None where none does, or
+  /// where another bit does too.
+  std::optional<LinearLayout> ofPairs(llvm::ArrayRef<int64_t> shape) const;
   /// Without the register bits that go to 0.
   LinearLayout withoutRepeatedRegisters() const;
 

@@ -75,25 +75,16 @@ std::optional<MatrixAccess> weft::warp::matrixAccess(const LinearLayout &offsets
   return access;
 }
 
-std::optional<PairedAccess> weft::warp::pairedAccess(const LinearLayout &offsets) {
+std::optional<PairedAccess> weft::warp::pairedAccess(const LinearLayout &offsets, unsigned elementBits) {
   constexpr unsigned packed = 2; // bits of the registers in a word
-  ArrayRef<uint32_t> registers = offsets.bases(InDim::Register);
-  const unsigned pairBit = find(registers, 1u) - registers.begin();
-  if (pairBit < packed || pairBit == registers.size())
+  const unsigned pairBit = find(offsets.bases(InDim::Register), 1u) - offsets.bases(InDim::Register).begin();
+  if (elementBits != 8 || pairBit < packed)
     return std::nullopt;
-  LinearLayout pairs(ArrayRef<int64_t>(int64_t(offsets.numElements()) / 2));
-  for (InDim dim : {InDim::Register, InDim::Lane, InDim::Warp, InDim::Block})
-    for (auto [bit, basis] : enumerate(offsets.bases(dim))) {
-      if (dim == InDim::Register && bit == pairBit)
-        continue;
-      if (basis & 1)
-        return std::nullopt;
-      pairs.append(dim, basis >> 1);
-    }
-  std::optional<MatrixAccess> matrices = matrixAccess(pairs, 16);
+  std::optional<LinearLayout> pairs = offsets.ofPairs(int64_t(offsets.numElements()) / 2);
+  std::optional<MatrixAccess> matrices = pairs ? matrixAccess(*pairs, 16) : std::nullopt;
   if (!matrices || !matrices->transposed)
     return std::nullopt;
-  return PairedAccess{std::move(pairs), std::move(*matrices), pairBit};
+  return PairedAccess{std::move(*pairs), std::move(*matrices), pairBit};
 }
 
 std::optional<MatrixAccess> weft::warp::matrixStore(const SharedAccess &access, unsigned elementBits) {

@@ -43,7 +43,7 @@ struct PairedAccess {
   MatrixAccess matrices;
   unsigned pairBit;
 };
-std::optional<PairedAccess> pairedAccess(const LinearLayout &offsets);
+std::optional<PairedAccess> pairedAccess(const LinearLayout &offsets, unsigned elementBits);
 
 /// How `stmatrix`, which is `ldmatrix` backwards, writes what `access` does piece by piece, where that takes fewer instructions. No
 /// two lanes or warps may hold one element.

@@ -183,7 +183,7 @@ static LinearLayout stagedLayout(const Staged &staged) {
     for (const LinearLayout &registers : llvm::concat<const LinearLayout>(readers, ArrayRef<LinearLayout>(writer))) {
       SharedAccess access = accessOf(registers, tile, bytes);
       Wavefronts needed = wavefrontsOf(access, bytes);
-      bool byMatrices = matrixAccess(access.offsets, bits) || (bits == 8 && pairedAccess(access.offsets));
+      bool byMatrices = matrixAccess(access.offsets, bits) || pairedAccess(access.offsets, bits);
       count += byMatrices ? 0 : needed.needed - needed.ideal;
     }
     return count;
