@@ -176,7 +176,7 @@ void addPipelinedFacts(ModuleOp module, llvm::json::Array &kernels) {
   }
 }
 
-/// Fills in what is known after lowering: shared memory, and warps where roles added some.
+/// Fills in what is known after lowering: shared memory, warps where roles added some, and the blocks of a cluster.
 void addLoweredFacts(ModuleOp module, llvm::json::Array &kernels) {
   for (llvm::json::Value &kernel : kernels) {
     llvm::json::Object &object = *kernel.getAsObject();
@@ -186,6 +186,9 @@ void addLoweredFacts(ModuleOp module, llvm::json::Array &kernels) {
     if (auto threads = function ? function->getAttrOfType<DenseI32ArrayAttr>(NVVM::NVVMDialect::getReqntidAttrName())
                                 : DenseI32ArrayAttr())
       object["num_warps"] = threads[0] / 32;
+    if (auto blocks = function ? function->getAttrOfType<DenseI32ArrayAttr>(NVVM::NVVMDialect::getClusterDimAttrName())
+                               : DenseI32ArrayAttr())
+      object["cluster"] = blocks[0];
   }
 }
 

@@ -35,9 +35,12 @@ std::variant<KernelChoices, std::string> capi::readSchedules(const llvm::json::O
              "'0.backward.values' or 'forward.rows.0', but got '" +
              key.str() + "'";
     choice.role = *role;
-    if (!readNumbers(value, {&choice.rows, &choice.columns, &choice.warps, &choice.stages, &choice.channels}, 4))
+    if (!readNumbers(
+            value,
+            {&choice.rows, &choice.columns, &choice.warps, &choice.stages, &choice.channels, &choice.cluster}, 4))
       return "expected the schedule of '" + key.str() +
-             "' to be four integers (rows, columns, warps, stages) or five (and channels of wide values)";
+             "' to be four integers (rows, columns, warps, stages), five (and channels of wide values, 0 for the "
+             "default), or six (and programs of a cluster)";
     choices.schedules.push_back(choice);
   }
   return choices;
@@ -48,8 +51,10 @@ llvm::json::Array capi::describeSchedules(ModuleOp module) {
   for (const ScheduleFacts &facts : scheduleFacts(module)) {
     attn::ScheduleAttr schedule = facts.schedule;
     llvm::json::Array numbers{schedule.getRows(), schedule.getColumns(), schedule.getWarps(), schedule.getStages()};
-    if (schedule.getChannels())
+    if (schedule.getChannels() || schedule.getCluster() > 1)
       numbers.push_back(schedule.getChannels());
+    if (schedule.getCluster() > 1)
+      numbers.push_back(schedule.getCluster());
     described.push_back(llvm::json::Object{{"attend", facts.attend},
                                            {"role", roleName(facts.role)},
                                            {"schedule", std::move(numbers)},
@@ -58,7 +63,8 @@ llvm::json::Array capi::describeSchedules(ModuleOp module) {
                                            {"element_bits", facts.elementBits},
                                            {"group", facts.group},
                                            {"window_tokens", facts.windowTokens},
-                                           {"alone", facts.alone}});
+                                           {"alone", facts.alone},
+                                           {"may_share", facts.mayShare}});
   }
   return described;
 }

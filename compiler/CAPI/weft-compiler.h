@@ -220,7 +220,7 @@ WEFTC_API weftc_status weftc_pattern_summary(weftc_context *context, const weftc
  * gives @f.forward and @f.backward; with "linearise": {"function": "f.forward", "arguments": [0, 2]} the module gives
  * @f.forward.tangent alone, for tangents of these arguments, all of floats if none is named. On success `*ptx` is the
  * PTX text and `*info_json` an object: "target",
- * "ptx_version", "kernels": [{"entry", "num_warps", "num_stages", "shared_bytes", "arguments": [{"type",
+ * "ptx_version", "kernels": [{"entry", "num_warps", "num_stages", "shared_bytes", "cluster" where there is one, "arguments": [{"type",
  * "divisibility"}]}], "programs": plans as a library has them (docs/LibraryFormat.md), "times_ms": {stage: processor
  * time}, "remarks": [{"name", "category", "function", "message", "file", "line", "column"}], "decisions": as these, "ir": {stage: text} for the stages asked for. On failure both are NULL, `*error` says what failed in one
  * line, and the context's diagnostics say where. */

@@ -468,7 +468,7 @@ def test_options_of_kernels_are_not_of_programs(weft_says, folder, tmp_path):
     kernel.write_text(
         "import weft\nimport weft.language as wl\n\n\n@weft.jit\ndef one(x, n: wl.constexpr):\n    wl.store(x, n)\n"
     )
-    of_kernels = (("--num-warps", "8"), ("--num-stages", "2"), ("--grid", "4"))
+    of_kernels = (("--num-warps", "8"), ("--num-stages", "2"), ("--cluster", "2"), ("--grid", "4"))
     signature = ("--signature", "x:*i32, n=1")
     for file, options, more, word in (
         (folder / "scores.py", of_kernels, (), "kernels: 'scores' is a program"),
@@ -480,6 +480,8 @@ def test_options_of_kernels_are_not_of_programs(weft_says, folder, tmp_path):
             assert code == 1 and f"expected no {option[0]}, which is of {word}" in said, said
     with pytest.raises(TypeError, match="expected no 'num_warps' and 'num_stages' of a program"):
         weft.compile(weft.program(lambda q: q), num_warps=8, out=tmp_path / "lib")
+    with pytest.raises(TypeError, match="expected no 'cluster' of a program, whose schedules are chosen, but got 2"):
+        weft.compile(weft.program(lambda q: q), cluster=2, out=tmp_path / "lib")
     assert not (tmp_path / "lib").exists()
 
 

@@ -14,6 +14,8 @@ import mutations
 import numpy as np
 import pytest
 import test_clusters
+import weft
+import weft.language as wl
 import weft.simulator as simulator
 
 hopper = pytest.importorskip("test_corpus_hopper", reason="no Triton on this machine")
@@ -51,6 +53,47 @@ def test_a_ring_that_two_blocks_fill_for_each_other():
         return (x[1056:1088] == sums).all() and (x[1120:1152] == sums).all()
 
     assert not check(text, run, is_right)
+
+
+@weft.jit
+def of_descriptors(a_ptr, b_ptr, c_ptr, M, N, K, SIZE: wl.constexpr):
+    a = wl.make_tensor_descriptor(a_ptr, shape=[M, K], strides=[K, 1], block_shape=[SIZE, SIZE])
+    b = wl.make_tensor_descriptor(b_ptr, shape=[N, K], strides=[K, 1], block_shape=[SIZE, SIZE])
+    m, n = wl.program_id(0) * SIZE + wl.arange(0, SIZE), wl.arange(0, SIZE)
+    acc = wl.zeros((SIZE, SIZE), dtype=wl.float32)
+    for k in range(0, K, SIZE):
+        acc = wl.dot(a.load([wl.program_id(0) * SIZE, k]), b.load([0, k]).T, acc)
+    wl.store(c_ptr + m[:, None] * N + n[None, :], acc)
+
+
+def test_copies_that_programs_share(seed):
+    """But for a fence of the asynchronous proxy before a ring that nobody has written yet."""
+    random = np.random.default_rng(seed)
+    a, b = (random.standard_normal(shape).astype(np.float16) for shape in ((128, 192), (64, 192)))
+    c = np.empty((128, 64), np.float32)
+    sizes = [np.int32(size) for size in (128, 64, 192)]
+    kernel = of_descriptors.compile(
+        signature="a_ptr:*fp16:16, b_ptr:*fp16:16, c_ptr:*fp32:16, M:i32:16, N:i32:16, K:i32:16, SIZE=64",
+        target="sm_90a", num_stages=2, cluster=2,
+    )  # fmt: skip
+    maps = "\n".join(line for line in kernel.ptx.splitlines() if line.startswith("// weft."))
+    body = "\n".join(line for line in kernel.ptx.splitlines() if not line.startswith("// weft."))
+
+    def run(text, order):
+        c[...] = np.nan
+        arguments = [a, b, c, *sizes]
+        report = simulator.launch(
+            f"{text}\n{maps}", kernel.name, 2, 32 * kernel.num_warps, arguments,
+            shared=kernel.shared_bytes, seed=order, limit=LIMIT,
+        )  # fmt: skip
+        assert report.counters["multicast_copies"] == 3 or text is not body
+        return report
+
+    def is_right():
+        return np.allclose(c, a.astype(np.float64) @ b.astype(np.float64).T, atol=1e-3, rtol=1e-4)
+
+    lost = check(body, run, is_right, harmless=r"fence\.proxy")
+    assert len([drop for drop in lost if drop.family == "fence"]) <= 1
 
 
 def matmul(compiled, args_of, grid):

@@ -223,3 +223,10 @@ func.func @leaves_rows(%a: i32) {
   %0 = arith.addi %a, %a {tile.leaves_rows} : i32
   return
 }
+
+// -----
+
+// expected-error@+1 {{expected 'cluster' to be 1, 2, 4 or 8, but got 3}}
+func.func @cluster() attributes {tile.schedule = #tile.schedule<warps = 4, stages = 3, cluster = 3>} {
+  return
+}

@@ -469,3 +469,22 @@ func.func @extreme_c1(%x: tensor<16x1xf32, #rows>) {
   %0 = warp.extreme %x {greatest} : tensor<16x1xf32, #rows>
   return
 }
+
+// -----
+
+func.func @barrier_c1(%p: i1) {
+  // expected-error @below {{expected a barrier 'ofCluster' to be one at which all arrive, but got one 'where' something holds}}
+  warp.barrier where %p {ofCluster}
+  return
+}
+
+// -----
+
+#s = #warp.layout<[8, 64], offset = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [0, 32], [1, 8], [2, 16], [4, 32]]>
+#b = #warp.layout<[1], offset = []>
+
+func.func @box_copy_c2(%map: !warp.tensor_map, %x: i32, %tile: !warp.shared<8x64xf16, #s>, %full: !warp.shared<1xi64, #b>) {
+  // expected-error @below {{expected 'by' to be a block of a cluster, from 0 to 7, but got 8}}
+  warp.box_copy %map[%x] to %tile on %full {by = 8 : i64} : !warp.shared<8x64xf16, #s>, !warp.shared<1xi64, #b>
+  return
+}

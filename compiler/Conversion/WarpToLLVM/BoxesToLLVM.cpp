@@ -138,6 +138,23 @@ Value isFirst(Emitter &e, int64_t first = 0) {
       [&]() -> Value { return LLVM::ICmpOp::create(e.b, e.loc, LLVM::ICmpPredicate::eq, thread, e.i32(first)); });
 }
 
+/// Whether this block makes a copy of its cluster, and the blocks that get it: each for itself where they differ.
+SmallVector<Value, 2> whoCopies(BoxCopyOp op, int64_t by, Emitter &e) {
+  Value rank;
+  Value isBy = e.atEntry([&]() -> Value {
+    rank = NVVM::ClusterId::create(e.b, e.loc, e.b.getI32Type());
+    return LLVM::ICmpOp::create(e.b, e.loc, LLVM::ICmpPredicate::eq, rank, e.i32(by));
+  });
+  Value all = e.constant(e.b.getI16IntegerAttr(int16_t((1 << e.cluster) - 1)));
+  if (!op.getWhere())
+    return {isBy, all};
+  Value same = e.scalar(op.getWhere());
+  Value own = LLVM::TruncOp::create(e.b, e.loc, e.b.getI16Type(),
+                                    LLVM::ShlOp::create(e.b, e.loc, e.i32(1), rank).getResult());
+  Value differs = LLVM::XOrOp::create(e.b, e.loc, same, e.constant(e.b.getBoolAttr(true)));
+  return {LLVM::OrOp::create(e.b, e.loc, differs, isBy), LLVM::SelectOp::create(e.b, e.loc, same, all, own)};
+}
+
 /// An address in shared memory as inline PTX takes it.
 Value addressOf(Emitter &e, Value pointer) { return LLVM::PtrToIntOp::create(e.b, e.loc, e.b.getI32Type(), pointer); }
 
@@ -157,6 +174,8 @@ LogicalResult lowerForEachStage(Operation *op, Value ring, ArrayRef<std::string>
 }
 
 LogicalResult lowerBoxCopy(BoxCopyOp op, Emitter &e) {
+  if (op.getBy().value_or(0) >= e.cluster)
+    return op.emitOpError("expected 'by' to be one of the cluster's ") << e.cluster << " blocks, but got " << *op.getBy();
   SmallVector<Value> operands{addressOf(e, e.offset(e.scalar(op.getShared()), int64_t(op.getOffset()))),
                               e.scalar(op.getMap()), addressOf(e, e.scalar(op.getBarrier()))};
   remarks::decided(remarks::access, op) << remark::reason("one thread copies a box of {0} dimensions to shared memory",
@@ -167,9 +186,17 @@ LogicalResult lowerBoxCopy(BoxCopyOp op, Emitter &e) {
     constraints += ",r";
     operands.push_back(e.scalar(coordinate));
   }
-  std::string code = llvm::formatv("cp.async.bulk.tensor.{0}d.shared::cluster.global.tile.mbarrier::complete_tx::"
-                                   "bytes [$0], [$1, {{{1}}], [$2];",
-                                   op.getCoordinates().size(), coordinates);
+  std::string acts, all;
+  if (std::optional<int64_t> by = op.getBy()) {
+    acts = "@$" + std::to_string(operands.size()) + " ";
+    all = ", $" + std::to_string(operands.size() + 1);
+    constraints += ",b,h";
+    llvm::append_range(operands, whoCopies(op, *by, e));
+  }
+  std::string code = llvm::formatv("{0}cp.async.bulk.tensor.{1}d.shared::cluster.global.tile.mbarrier::complete_tx::"
+                                   "bytes{2} [$0], [$1, {{{3}}], [$2]{4};",
+                                   acts, op.getCoordinates().size(), all.empty() ? "" : ".multicast::cluster",
+                                   coordinates, all);
   e.inlineAsm(code, constraints + ",~{memory}", {}, operands, /*sideEffects=*/true);
   return success();
 }
@@ -228,7 +255,11 @@ void addBoxLowerings(LoweringTable &table) {
     auto codes = llvm::map_to_vector(op.getArrivals(), [](int64_t arrivals) {
       return llvm::formatv("@$1 mbarrier.init.shared.b64 [$0], {0};", arrivals).str();
     });
-    return lowerForEachStage(op, op.getRing(), codes, e);
+    if (failed(lowerForEachStage(op, op.getRing(), codes, e)))
+      return failure();
+    if (e.cluster > 1)
+      e.inlineAsm("@$0 fence.mbarrier_init.release.cluster;", "b,~{memory}", {}, {isFirst(e)}, /*sideEffects=*/true);
+    return success();
   });
   table.add<MbarrierInvalOp>([](MbarrierInvalOp op, Emitter &e) {
     int64_t count = cast<SharedType>(op.getRing().getType()).getTileBytes() / barrierBytes;
@@ -245,8 +276,10 @@ void addBoxLowerings(LoweringTable &table) {
     return success();
   });
   table.add<MbarrierWaitOp>([](MbarrierWaitOp op, Emitter &e) {
-    e.inlineAsm("{ .reg .pred done; again: mbarrier.try_wait.parity.shared.b64 done, [$0], $1; @!done bra again; }",
-                "r,r,~{memory}", {},
+    std::string code = llvm::formatv("{{ .reg .pred done; again: mbarrier.try_wait.parity{0}.shared.b64 done, [$0], $1; "
+                                     "@!done bra again; }",
+                                     op.getOfCluster() ? ".acquire.cluster" : "");
+    e.inlineAsm(code, "r,r,~{memory}", {},
                 {addressOf(e, e.offset(e.scalar(op.getBarrier()), barrierBytes * int64_t(op.getIndex()))),
                  e.scalar(op.getParity())},
                 /*sideEffects=*/true);

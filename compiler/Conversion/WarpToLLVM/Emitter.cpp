@@ -12,7 +12,7 @@ namespace weft {
 
 Emitter::Emitter(LLVM::LLVMFuncOp function, const TargetInfo &target, Warps warps, const LoweringTable &table)
     : b(function.getContext()), loc(function.getLoc()), target(target), warps(warps.ofSchedule),
-      addedWarps(warps.added), kernel(function), table(table) {
+      addedWarps(warps.added), cluster(warps.cluster), kernel(function), table(table) {
   b.setInsertionPointToEnd(&function.getBody().front());
   entryEnd = LLVM::UndefOp::create(b, loc, b.getI1Type());
 }

@@ -64,9 +64,10 @@ const warp::LinearLayout &layoutOf(mlir::Type tensor);
 /// Emits one kernel. Public members are the whole interface of the families.
 class Emitter {
 public:
-  /// How many warps a block has: those of the schedule, a power of two, and those that a `warp.producer` adds.
+  /// How many warps a block has: those of the schedule, a power of two, and those that a `warp.producer` adds; and how
+  /// many blocks a cluster.
   struct Warps {
-    unsigned ofSchedule, added;
+    unsigned ofSchedule, added, cluster;
   };
   /// Emits into `function`, whose entry block must be empty.
   Emitter(mlir::LLVM::LLVMFuncOp function, const TargetInfo &target, Warps warps, const LoweringTable &table);
@@ -78,6 +79,8 @@ public:
   const TargetInfo &target;
   /// Warps over which tensors lie: those of the schedule; and warps of the block that come behind them.
   const unsigned warps, addedWarps;
+  /// Blocks of a cluster; 1: there are none.
+  const unsigned cluster;
 
   // --- values ---
   /// The registers of a value of the kernel that has been lowered. They stay where they are until the kernel is
@@ -152,6 +155,8 @@ public:
   void barrier(bool withProducer = false);
   /// The same, where a predicate is true, which is one number in the whole block.
   void barrierWhere(mlir::Value where, bool withProducer);
+  /// Of all threads of the cluster: `barrier.cluster`.
+  void barrierOfCluster();
   /// A pointer into the block's dynamic shared memory, `byteOffset` bytes from its start. !llvm.ptr<3>.
   mlir::Value sharedPointer(int64_t byteOffset);
   /// `pointer` (any address space) plus a number of bytes, i32 or i64.

@@ -174,6 +174,11 @@ void Emitter::barrierWhere(Value where, bool withProducer) {
   inlineAsm(code, "b,~{memory}", {}, {where}, /*sideEffects=*/true);
 }
 
+void Emitter::barrierOfCluster() {
+  NVVM::ClusterArriveOp::create(b, loc, b.getUnitAttr());
+  NVVM::ClusterWaitOp::create(b, loc, b.getUnitAttr());
+}
+
 /// The symbol of the block's dynamic shared memory, declared once in the module. 128 bytes: a full line of banks; more
 /// where matrix instructions of warpgroups read patterns of lines.
 static LLVM::GlobalOp sharedSymbol(ModuleOp module, const TargetInfo &target) {

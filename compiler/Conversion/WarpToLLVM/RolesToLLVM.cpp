@@ -67,12 +67,19 @@ LogicalResult lowerProducer(ProducerOp op, Emitter &e) {
 LogicalResult lowerArrive(MbarrierArriveOp op, Emitter &e) {
   if (!op.getTogether())
     NVVM::SyncWarpOp::create(e.b, e.loc, e.i32(-1));
+  // Of a cluster each lane arrives at the block of its number.
+  const int64_t blocks = op.getOfCluster() ? e.cluster : 1;
   Value lane = e.lane();
-  Value acts =
-      e.atEntry([&]() -> Value { return LLVM::ICmpOp::create(e.b, e.loc, LLVM::ICmpPredicate::eq, lane, e.i32(0)); });
+  Value acts = e.atEntry(
+      [&]() -> Value { return LLVM::ICmpOp::create(e.b, e.loc, LLVM::ICmpPredicate::ult, lane, e.i32(blocks)); });
   Value address = LLVM::PtrToIntOp::create(e.b, e.loc, e.b.getI32Type(),
                                            e.offset(e.scalar(op.getBarrier()), int64_t(8 * op.getIndex())));
-  e.inlineAsm("@$1 mbarrier.arrive.shared.b64 _, [$0];", "r,b,~{memory}", {}, {address, acts}, /*sideEffects=*/true);
+  if (op.getOfCluster())
+    e.inlineAsm("{ .reg .b32 there; @$1 mapa.shared::cluster.u32 there, $0, $2; "
+                "@$1 mbarrier.arrive.release.cluster.shared::cluster.b64 _, [there]; }",
+                "r,b,r,~{memory}", {}, {address, acts, lane}, /*sideEffects=*/true);
+  else
+    e.inlineAsm("@$1 mbarrier.arrive.shared.b64 _, [$0];", "r,b,~{memory}", {}, {address, acts}, /*sideEffects=*/true);
   return success();
 }
 

@@ -233,7 +233,9 @@ void addSharedLowerings(LoweringTable &table) {
     return success();
   });
   table.add<BarrierOp>([](BarrierOp op, Emitter &e) {
-    if (op.getWhere())
+    if (op.getOfCluster())
+      e.barrierOfCluster();
+    else if (op.getWhere())
       e.barrierWhere(e.scalar(op.getWhere()), op.getWithProducer());
     else
       e.barrier(op.getWithProducer());

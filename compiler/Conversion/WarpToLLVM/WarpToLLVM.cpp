@@ -63,6 +63,9 @@ LLVM::LLVMFuncOp makeFunction(func::FuncOp source, Emitter::Warps warps) {
   function->setAttr(NVVM::NVVMDialect::getKernelFuncAttrName(), b.getUnitAttr());
   function->setAttr(NVVM::NVVMDialect::getReqntidAttrName(),
                     b.getDenseI32ArrayAttr({static_cast<int32_t>(32 * (warps.ofSchedule + warps.added))}));
+  if (warps.cluster > 1)
+    function->setAttr(NVVM::NVVMDialect::getClusterDimAttrName(),
+                      b.getDenseI32ArrayAttr({static_cast<int32_t>(warps.cluster), 1, 1}));
   if (Attribute bytes = source->getAttr(warp::sharedBytesAttrName))
     function->setAttr(warp::sharedBytesAttrName, bytes);
   for (unsigned i = 0; i < parameters.size(); ++i)
@@ -74,7 +77,8 @@ LLVM::LLVMFuncOp makeFunction(func::FuncOp source, Emitter::Warps warps) {
 }
 
 LogicalResult lowerKernel(func::FuncOp source, const TargetInfo &target, const LoweringTable &table) {
-  Emitter::Warps warps{unsigned(tile::scheduleOf(source).warps), 0};
+  tile::Schedule schedule = tile::scheduleOf(source);
+  Emitter::Warps warps{unsigned(schedule.warps), /*added=*/0, unsigned(schedule.cluster)};
   for (auto producer : source.getOps<warp::ProducerOp>())
     warps.added += producer.getWarps();
   if (!source.getBody().hasOneBlock())

@@ -15,10 +15,13 @@ def Attn_ScheduleAttr : AttrDef<Attn_Dialect, "Schedule"> {
 
     `#attn.schedule<rows = 64, columns = 32, warps = 8, stages = 2, channels = 512>`: of values that are too wide for one program (more than 256 channels), a program holds
     at most so many channels (output, gradient of values), or takes so many at once (the other gradients). A multiple of 16 up to 4096; left out where the default is meant, or values are not wide.
+
+    `#attn.schedule<rows = 128, columns = 128, warps = 8, stages = 2, cluster = 2>`: so many programs (1, 2, 4 or 8) of neighbouring tiles share the blocks that they walk over, where they walk
+    over the same ones and the target has clusters (`warp-multicast`).
   }];
-  let parameters = (ins "int64_t":$rows, "int64_t":$columns, "int64_t":$warps, "int64_t":$stages, DefaultValuedParameter<"int64_t", "0">:$channels);
-  let builders = [AttrBuilder<(ins "int64_t":$rows, "int64_t":$columns, "int64_t":$warps, "int64_t":$stages, CArg<"int64_t", "0">:$channels), [{
-    return $_get($_ctxt, rows, columns, warps, stages, channels);
+  let parameters = (ins "int64_t":$rows, "int64_t":$columns, "int64_t":$warps, "int64_t":$stages, DefaultValuedParameter<"int64_t", "0">:$channels, DefaultValuedParameter<"int64_t", "1">:$cluster);
+  let builders = [AttrBuilder<(ins "int64_t":$rows, "int64_t":$columns, "int64_t":$warps, "int64_t":$stages, CArg<"int64_t", "0">:$channels, CArg<"int64_t", "1">:$cluster), [{
+    return $_get($_ctxt, rows, columns, warps, stages, channels, cluster);
   }]>];
   let skipDefaultBuilders = 1;
   let assemblyFormat = "`<` struct(params) `>`";

@@ -8,13 +8,13 @@ namespace weft::tile {
 
 /// What a kernel has that says nothing of its own. No attribute: a function without an op of the dialect may have none.
 struct Schedule {
-  int32_t warps = 4, stages = 3;
+  int32_t warps = 4, stages = 3, cluster = 1;
 };
 
-/// The schedule of a kernel: its `tile.schedule`, or 4 warps and 3 stages.
+/// The schedule of a kernel: its `tile.schedule`, or 4 warps, 3 stages and no clusters.
 inline Schedule scheduleOf(mlir::Operation *kernel) {
   auto schedule = kernel->getAttrOfType<ScheduleAttr>(scheduleAttrName);
-  return schedule ? Schedule{schedule.getWarps(), schedule.getStages()} : Schedule();
+  return schedule ? Schedule{schedule.getWarps(), schedule.getStages(), schedule.getCluster()} : Schedule();
 }
 
 } // namespace weft::tile

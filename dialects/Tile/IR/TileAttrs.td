@@ -13,8 +13,15 @@ def Tile_ScheduleAttr : AttrDef<Tile_Dialect, "Schedule"> {
   let description = [{
     `#tile.schedule<warps = 4, stages = 3>`: the number of warps a program runs on (a power of two, 1 to 32), and how many
     iterations of a loop's loads are in flight at once (1: no pipelining).
+
+    `#tile.schedule<warps = 8, stages = 3, cluster = 2>`: so many programs that are neighbours along the grid's first axis (1, 2, 4 or 8) may run as a cluster and
+    share what their loops copy (`warp-multicast`). The grid's first extent must be a multiple of it.
   }];
-  let parameters = (ins "int32_t":$warps, "int32_t":$stages);
+  let parameters = (ins "int32_t":$warps, "int32_t":$stages, DefaultValuedParameter<"int32_t", "1">:$cluster);
+  let builders = [AttrBuilder<(ins "int32_t":$warps, "int32_t":$stages, CArg<"int32_t", "1">:$cluster), [{
+    return $_get($_ctxt, warps, stages, cluster);
+  }]>];
+  let skipDefaultBuilders = 1;
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
 }

@@ -23,7 +23,12 @@ template <typename Op> static LogicalResult verifyCoordinates(Op op) {
   return success();
 }
 
-LogicalResult BoxCopyOp::verify() { return verifyCoordinates(*this); }
+LogicalResult BoxCopyOp::verify() {
+  constexpr int64_t mostBlocks = 8; // of a `#tile.schedule`
+  if (std::optional<int64_t> block = getBy(); block && (*block < 0 || *block >= mostBlocks))
+    return emitOpError() << "expected 'by' to be a block of a cluster, from 0 to 7, but got " << *block;
+  return verifyCoordinates(*this);
+}
 
 LogicalResult BoxStoreOp::verify() {
   if (std::optional<weft::tile::AtomicKind> kind = getCombine()) {

@@ -34,11 +34,14 @@ def Warp_TensorMapOp : Op<Warp_Dialect, "tensor_map", [Pure, AttrSizedOperandSeg
   let hasVerifier = 1;
 }
 
-def Warp_BoxCopyOp : Op<Warp_Dialect, "box_copy", [MemoryEffects<[MemRead, MemWrite]>]> {
+def Warp_BoxCopyOp : Op<Warp_Dialect, "box_copy", [MemoryEffects<[MemRead, MemWrite]>, AttrSizedOperandSegments]> {
   let summary = "start copying a box of a tensor into a part of a tile in shared memory";
   let description = [{
     The box whose first element has the given coordinates, innermost first, goes to `offset` bytes from the tile's begin, and its bytes arrive at the barrier. One thread of the block runs this.
-    Written asynchronously: `warp.mbarrier_wait` gives it to the thread that waits. C1: one coordinate for each axis, at most five. PTX: `cp.async.bulk.tensor` (ISA 9.7.9.27.5.2).
+    Written asynchronously: `warp.mbarrier_wait` gives it to the thread that waits. C1: one coordinate for each axis, at most five.
+    With `by` only that block of the cluster copies it, for all of them: to the same place in each one's shared memory, and the bytes arrive at each one's barrier. C2: it is from 0 to 7, and the kernel's cluster has that block.
+    `where` something holds, which is one number in all blocks of the cluster; where it does not, each block copies for itself.
+    PTX: `cp.async.bulk.tensor` (ISA 9.7.9.27.5.2), with `by` `.multicast::cluster`.
 
     ```mlir
     #s = #warp.layout<[8, 64], offset = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [0, 32], [1, 8], [2, 16], [4, 32]]>
@@ -48,8 +51,8 @@ def Warp_BoxCopyOp : Op<Warp_Dialect, "box_copy", [MemoryEffects<[MemRead, MemWr
     ```
   }];
   let arguments = (ins Warp_TensorMapType:$map, Variadic<I32>:$coordinates, Warp_SharedType:$shared, Warp_SharedType:$barrier,
-                       DefaultValuedAttr<I64Attr, "0">:$offset);
-  let assemblyFormat = "$map `[` $coordinates `]` `to` $shared `on` $barrier attr-dict `:` type($shared) `,` type($barrier)";
+                       Optional<I1>:$where, DefaultValuedAttr<I64Attr, "0">:$offset, OptionalAttr<I64Attr>:$by);
+  let assemblyFormat = "$map `[` $coordinates `]` `to` $shared `on` $barrier (`where` $where^)? attr-dict `:` type($shared) `,` type($barrier)";
   let hasVerifier = 1;
 }
 
@@ -102,7 +105,8 @@ def Warp_MbarrierInitOp : Op<Warp_Dialect, "mbarrier_init", [MemoryEffects<[MemW
   let summary = "make each stage of a ring a barrier at which one thread arrives, and bytes; or several barriers";
   let description = [{
     A stage has as many barriers as `arrivals` has numbers, of arrivals that end a phase. C1: so many elements has the ring's tile.
-    PTX: `mbarrier.init.shared::cta.b64` (ISA 9.7.13.15.9) for each, by the first thread. Others see it behind a `warp.barrier`.
+    PTX: `mbarrier.init.shared::cta.b64` (ISA 9.7.13.15.9) for each, by the first thread. Others see it behind a `warp.barrier`; those of other blocks behind one `ofCluster`, before which
+    a kernel of clusters has `fence.mbarrier_init` (ISA 9.7.13.4).
 
     ```mlir
     #b = #warp.layout<[1], offset = []>
@@ -145,14 +149,15 @@ def Warp_MbarrierExpectOp : Op<Warp_Dialect, "mbarrier_expect", [MemoryEffects<[
 def Warp_MbarrierWaitOp : Op<Warp_Dialect, "mbarrier_wait", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "wait until the barrier's phase of that parity (0 or 1) has ended";
   let description = [{
-    Every thread waits for itself: then it sees what the phase's copies wrote. Of a stage's barriers it is number `index`. PTX: `mbarrier.try_wait.parity` until it is true (ISA 9.7.13.15.16).
+    Every thread waits for itself: then it sees what the phase's copies wrote. Of a stage's barriers it is number `index`. With `ofCluster` it also sees what threads of the cluster's other blocks did before they arrived.
+    PTX: `mbarrier.try_wait.parity` until it is true (ISA 9.7.13.15.16).
 
     ```mlir
     #b = #warp.layout<[1], offset = []>
     warp.mbarrier_wait %full, %parity : !warp.shared<1xi64, #b>
     ```
   }];
-  let arguments = (ins Warp_SharedType:$barrier, I32:$parity, DefaultValuedAttr<I64Attr, "0">:$index);
+  let arguments = (ins Warp_SharedType:$barrier, I32:$parity, DefaultValuedAttr<I64Attr, "0">:$index, UnitAttr:$ofCluster);
   let assemblyFormat = "$barrier `,` $parity attr-dict `:` type($barrier)";
 }
 

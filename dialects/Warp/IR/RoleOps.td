@@ -49,14 +49,15 @@ def Warp_MbarrierArriveOp : Op<Warp_Dialect, "mbarrier_arrive", [MemoryEffects<[
   let summary = "one thread of each warp arrives at a barrier: the warp has read what the barrier stands for";
   let description = [{
     `together` says that a warp's threads are at one instruction since they read, as behind a `warp.wgmma_wait`; else they meet first.
-    PTX: `mbarrier.arrive` (ISA 9.7.13.15.13), behind a `bar.warp.sync` where the threads must meet.
+    `ofCluster`: it arrives at that barrier in each of the cluster's blocks.
+    PTX: `mbarrier.arrive` (ISA 9.7.13.15.13), behind a `bar.warp.sync` where the threads must meet; `mapa` (ISA 9.7.9.23) for other blocks' barriers.
 
     ```mlir
     #b = #warp.layout<[2], offset = [[1]]>
     warp.mbarrier_arrive %stage {index = 1 : i64} : !warp.shared<2xi64, #b>
     ```
   }];
-  let arguments = (ins Warp_SharedType:$barrier, DefaultValuedAttr<I64Attr, "0">:$index, UnitAttr:$together);
+  let arguments = (ins Warp_SharedType:$barrier, DefaultValuedAttr<I64Attr, "0">:$index, UnitAttr:$together, UnitAttr:$ofCluster);
   let assemblyFormat = "$barrier attr-dict `:` type($barrier)";
 }
 

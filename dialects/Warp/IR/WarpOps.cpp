@@ -99,6 +99,12 @@ Value weft::warp::allocationOf(Value shared) {
   return stage ? allocationOf(stage.getRing()) : shared;
 }
 
+LogicalResult BarrierOp::verify() {
+  if (getOfCluster() && getWhere())
+    return emitOpError("expected a barrier 'ofCluster' to be one at which all arrive, but got one 'where' something holds");
+  return success();
+}
+
 LogicalResult StageOp::verify() {
   auto ring = cast<SharedType>(getRing().getType());
   auto expected = SharedType::get(getContext(), 1, ring.getShape(), ring.getElementType(), ring.getLayout());

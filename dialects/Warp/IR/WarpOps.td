@@ -280,14 +280,18 @@ def Warp_BarrierOp : Warp_Op<"barrier", [MemoryEffects<[MemRead, MemWrite]>]> {
   let description = [{
     Where a `warp.producer` stands in the kernel, its warp does not take part, and PTX counts the threads of the others, at a named barrier; but for `withProducer`, which both programs have.
     With `where`, the same number in all threads of the block, they arrive only if that is true: a predicate of the instruction.
+    With `ofCluster` every thread of the cluster's blocks arrives, and sees what the others wrote to shared memory before. PTX: `barrier.cluster` (ISA 9.7.13.4).
+
+    C1: a barrier `ofCluster` is not one `where` something holds.
 
     ```mlir
     warp.barrier
     ```
   }];
-  let arguments = (ins Optional<I1>:$where, UnitAttr:$withProducer);
+  let arguments = (ins Optional<I1>:$where, UnitAttr:$withProducer, UnitAttr:$ofCluster);
   let assemblyFormat = "(`where` $where^)? attr-dict";
-  let builders = [OpBuilder<(ins), [{ build($_builder, $_state, ::mlir::Value(), /*withProducer=*/false); }]>];
+  let builders = [OpBuilder<(ins), [{ build($_builder, $_state, ::mlir::Value(), /*withProducer=*/false, /*ofCluster=*/false); }]>];
+  let hasVerifier = 1;
 }
 
 #endif // WEFT_DIALECTS_WARP_IR_WARPOPS_TD

@@ -316,7 +316,7 @@ static void insertWhereNear(OpBuilder &b, Location loc, const llvm::SmallMapVect
     Value isNear = arith::AndIOp::create(b, loc, below, compare(arith::CmpIPredicate::sgt, stride, -least));
     any = any ? arith::OrIOp::create(b, loc, any, isNear).getResult() : isNear;
   }
-  BarrierOp::create(b, loc, any, /*withProducer=*/false);
+  BarrierOp::create(b, loc, any, /*withProducer=*/false, /*ofCluster=*/false);
 }
 
 void Orderer::insert() {

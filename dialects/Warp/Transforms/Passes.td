@@ -1210,6 +1210,62 @@ def WarpTakeTurns : Pass<"warp-take-turns", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::weft::warp::WarpDialect"];
 }
 
+def WarpMulticast : Pass<"warp-multicast", "::mlir::func::FuncOp"> {
+  let summary = "let programs that are neighbours share what their producers copy";
+  let description = [{
+    Where a kernel's schedule names a cluster, programs that are neighbours along the grid's first axis run as one. A copy of `warp.produce` whose coordinates are the same in all of them
+    is made by one of the blocks for all, in turn: the others get its bytes from it, and memory is read once. Producers wait for the warps of all blocks, and no block ends before the others.
+
+    Leaves alone copies whose coordinates depend on the program, which each block makes for itself. Where all do, how often copies are made depends on the program, no warp of its own makes them, or
+    the target has no clusters of so many blocks, the schedule's cluster becomes 1, and a remark says why.
+
+    Needs: `warp.produce` around copies (`warp-specialise`), and all barriers; `warp-split-roles` comes behind.
+
+    ```mlir
+    #b = #warp.layout<[2], offset = [[1]]>
+    #s = #warp.layout<[64, 64], offset = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [0, 32], [1, 8], [2, 16], [4, 32], [8, 0], [16, 0], [32, 0]]>
+    module attributes {warp.target = "sm_90a"} {
+      func.func @f(%n: i32, %map: !warp.tensor_map, %ring: !warp.shared<stages = 2, 2xi64, #b>, %full: !warp.shared<2xi64, #b>, %k: !warp.shared<64x64xf16, #s>, %v: !warp.shared<64x64xf16, #s>)
+          attributes {tile.schedule = #tile.schedule<warps = 8, stages = 2, cluster = 2>} {
+        %c0 = arith.constant 0 : i32
+        %c1 = arith.constant 1 : i32
+        warp.mbarrier_init %ring {arrivals = array<i64: 1, 8>} : !warp.shared<stages = 2, 2xi64, #b>
+        warp.barrier {withProducer}
+        scf.for %i = %c0 to %n step %c1 : i32 {
+          warp.produce {
+            warp.mbarrier_wait %full, %c0 {index = 1 : i64} : !warp.shared<2xi64, #b>
+            warp.mbarrier_expect %full {bytes = 16384 : i64} : !warp.shared<2xi64, #b>
+            warp.box_copy %map[%c0, %i] to %k on %full : !warp.shared<64x64xf16, #s>, !warp.shared<2xi64, #b>
+            warp.box_copy %map[%c1, %i] to %v on %full : !warp.shared<64x64xf16, #s>, !warp.shared<2xi64, #b>
+          }
+          warp.mbarrier_arrive %full {index = 1 : i64} : !warp.shared<2xi64, #b>
+        }
+        warp.barrier
+        warp.mbarrier_inval %ring : !warp.shared<stages = 2, 2xi64, #b>
+        return
+      }
+    }
+    ```
+    becomes
+    ```mlir
+    warp.mbarrier_init %ring {arrivals = array<i64: 1, 16>} : <stages = 2, 2xi64, ...>
+    warp.barrier {ofCluster, withProducer}
+    scf.for %i = %c0 to %n step %c1 : i32 {
+      warp.produce {
+        warp.mbarrier_wait %full, %c0 {index = 1 : i64, ofCluster} : <2xi64, ...>
+        warp.mbarrier_expect %full {bytes = 16384 : i64} : <2xi64, ...>
+        warp.box_copy %map[%c0, %i] to %k on %full {by = 0 : i64} : <64x64xf16, ...>
+        warp.box_copy %map[%c1, %i] to %v on %full {by = 1 : i64} : <64x64xf16, ...>
+      }
+      warp.mbarrier_arrive %full {index = 1 : i64, ofCluster} : <2xi64, ...>
+    }
+    warp.barrier {ofCluster, withProducer}
+    warp.mbarrier_inval %ring : <stages = 2, 2xi64, ...>
+    ```
+  }];
+  let dependentDialects = ["::weft::warp::WarpDialect", "::weft::tile::TileDialect"];
+}
+
 def WarpSplitRoles : Pass<"warp-split-roles", "::mlir::func::FuncOp"> {
   let summary = "make the producer's program beside that of the other warps";
   let description = [{

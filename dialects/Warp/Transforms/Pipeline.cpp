@@ -712,7 +712,7 @@ void Pipeline::runOnOperation() {
     remarks::missed(remarks::pipelineStages, kernel) << remark::reason(
         "a block's shared memory holds {0} of the {1} stages that the schedule asks for", stages, wanted);
   if (schedule && stages < wanted)
-    kernel->setAttr(tile::scheduleAttrName, tile::ScheduleAttr::get(&getContext(), schedule.getWarps(), stages));
+    kernel->setAttr(tile::scheduleAttrName, tile::ScheduleAttr::get(&getContext(), schedule.getWarps(), stages, schedule.getCluster()));
   if (stages < 2)
     return;
   for (Ahead &ahead : loops) {

@@ -50,6 +50,9 @@ def add(commands: Any) -> None:
     part.add_argument("--num-warps", type=int, metavar="N", help="warps of a kernel (default: 4)")
     part.add_argument("--num-stages", type=int, metavar="N", help="loads in flight in a loop (default: 3)")
     part.add_argument(
+        "--cluster", type=int, metavar="N", help="neighbouring programs of a kernel that share copies (default: 1)"
+    )
+    part.add_argument(
         "--grid", metavar="X[;Y[;Z]]", help="a kernel's grid, of arguments and constants: 'cdiv(n, BLOCK)'"
     )
     part.add_argument("--forward-only", action="store_true", help="compile no backward of a program")
@@ -70,7 +73,7 @@ def add(commands: Any) -> None:
 
 
 #: options that say something of kernels alone, and of programs alone, by their names in the command line
-_OF_KERNELS = ("num_warps", "num_stages", "grid")
+_OF_KERNELS = ("num_warps", "num_stages", "cluster", "grid")
 _OF_PROGRAMS = ("forward_only", "tangents")
 
 
@@ -116,6 +119,7 @@ def run(arguments: argparse.Namespace) -> int:
             out=arguments.out,
             num_warps=4 if arguments.num_warps is None else arguments.num_warps,
             num_stages=3 if arguments.num_stages is None else arguments.num_stages,
+            cluster=1 if arguments.cluster is None else arguments.cluster,
             cubin=arguments.cubin,
             grid=arguments.grid.split(";") if arguments.grid else None,
         )

@@ -63,6 +63,7 @@ def add(commands: Any) -> None:
     part.add_argument("--arg", action="append", default=[], metavar="A", help="its arguments, as 'weft run' has them")
     part.add_argument("--num-warps", type=int, default=4, metavar="N", help="of a kernel (default: 4)")
     part.add_argument("--num-stages", type=int, default=3, metavar="N", help="of a kernel (default: 3)")
+    part.add_argument("--cluster", type=int, default=1, metavar="N", help="of a kernel (default: 1)")
     part.add_argument("--json", action="store_true", help="report as JSON")
     part.set_defaults(function=run)
 
@@ -110,12 +111,13 @@ def _way(
     what: Any, kind: str, arguments: argparse.Namespace, stages: Sequence[str] = (), decisions: bool = False
 ) -> Way:
     """What was named, compiled with all that the compiler says of it."""
+    from weft.compiler.lower import Options
     from weft.explaining.way import of_kernel, of_program
     from weft.programs import choices
 
     if kind == "__weft_jit__":
-        warps, depth = arguments.num_warps, arguments.num_stages
-        return of_kernel(what, arguments.signature, arguments.target, warps, depth, stages, decisions)
+        options = Options(arguments.num_warps, arguments.num_stages, cluster=arguments.cluster)
+        return of_kernel(what, arguments.signature, arguments.target, options, stages, decisions)
     traced = what.declare(arguments.signature)
     schedules = choices.chosen(traced.plain, arguments.target, sizes_of(arguments.sizes))
     return of_program(traced, arguments.target, not arguments.forward_only, schedules, stages, decisions)

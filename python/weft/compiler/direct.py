@@ -33,6 +33,7 @@ def launch(kernel: Kernel, grid: tuple[int, ...], args: Sequence[Any]) -> None:
     device = device_for(tuple(values))
     kernel = kernel.fitting(values)
     module = kernel.module(device)
+    kernel.check_grid(grid)
     if kernel.cooperative:
         cooperative.check(kernel, module, device, grid)
     values = tuple(value.data_ptr() if is_bare(value) else value for value in values)

@@ -82,6 +82,19 @@ class Kernel:
         return int(self.info["kernels"][0]["shared_bytes"])
 
     @functools.cached_property
+    def cluster(self) -> int:
+        """How many programs share copies: the grid's first extent must be a multiple of it. 1 where none do."""
+        return int(self.info["kernels"][0].get("cluster", 1))
+
+    def check_grid(self, grid: Sequence[int]) -> None:
+        """ValueError where clusters do not divide a grid."""
+        if grid[0] % self.cluster:
+            raise ValueError(
+                f"'{self.name}': expected a grid whose first extent is a multiple of {self.cluster}, the programs of a "
+                f"cluster, but got {tuple(grid)}; launch without 'cluster', or with programs that have nothing to do"
+            )
+
+    @functools.cached_property
     def apart(self) -> tuple[tuple[int, int], ...]:
         """Pairs of run-time arguments, by number, that must be arrays that share no memory: on others this kernel's
         threads would not wait for each other where they must. Launches see to it."""

@@ -29,6 +29,7 @@ def compile(
     constants: Mapping[str, Any] | None = None,
     num_warps: int = 4,
     num_stages: int = 3,
+    cluster: int = 1,
     cubin: cubins.Asked = False,
     grid: Sequence[str] | None = None,
 ) -> Any:
@@ -42,6 +43,7 @@ def compile(
     launch takes that of its arguments, or for others the one that most have.
     ``grid`` is that of launches that give none, up to three expressions of integer arguments and constants:
     ["cdiv(n, BLOCK)"]. Choices that differ in constants need it.
+    ``cluster``: programs that share copies, as of a launch; grids must be multiples of it.
     ``cubin`` asks for machine code beside the PTX, which GPUs that it fits load in its place: True for the targets
     themselves, or names of targets ("sm_80,sm_86"). It takes ptxas.
     Raises CompilationError for the kernel, weft.runtime.Error for the directory.
@@ -54,6 +56,8 @@ def compile(
                 "expected no 'num_warps' and 'num_stages' of a program, whose schedules are chosen, but got "
                 f"{num_warps!r} and {num_stages!r}; weft.tuning.tune tries others"
             )
+        if cluster != 1:
+            raise TypeError(f"expected no 'cluster' of a program, whose schedules are chosen, but got {cluster!r}")
         return fn.compile(target, signature, out, constants=constants, cubin=cubin)
     settled = getattr(fn, "settled", None)  # of a kernel with heuristics or a tuner around it
     wrapped, fn = fn, getattr(fn, "kernel", fn)
@@ -63,7 +67,7 @@ def compile(
         raise TypeError("expected 'out', the directory of the library; to compile without one, use kernel.compile(...)")
     names = targets.asked(target)
     assembled_for = cubins.asked(cubin, names)
-    options = {"num_warps": num_warps, "num_stages": num_stages}
+    options = {"num_warps": num_warps, "num_stages": num_stages, "cluster": cluster}
     known = {**(parse(signature).constants if signature else {}), **(constants or {})}
     forms: list[_Form] = []
     for name in names:
@@ -71,8 +75,8 @@ def compile(
         _check_grid(fn, grid, choices)
         for number, (key, chosen) in enumerate(choices):
             given = {**options, **chosen}
-            warps, stages = (given.pop(each) for each in options)
-            made = _forms(fn, signature, {**(constants or {}), **given}, name, warps, stages)
+            asked = {each: given.pop(each) for each in options}
+            made = _forms(fn, signature, {**(constants or {}), **given}, name, asked)
             ordinal = "" if number == len(choices) - 1 else f".{number}"
             suffixes = [f"{ordinal}.aligned", ordinal] if len(made) > 1 else [ordinal]
             forms += [
@@ -105,7 +109,8 @@ def _check_grid(fn: JITFunction, grid: Sequence[str] | None, choices: Sequence[t
         isinstance(grid, str) or not 1 <= len(grid) <= 3 or not all(isinstance(each, str) for each in grid)
     ):
         raise TypeError(f"expected one to three expressions for 'grid', ['cdiv(n, BLOCK)'], but got {grid!r}")
-    constants = [{n: v for n, v in chosen.items() if n not in ("num_warps", "num_stages")} for _, chosen in choices]
+    options = ("num_warps", "num_stages", "cluster")
+    constants = [{n: v for n, v in chosen.items() if n not in options} for _, chosen in choices]
     if grid is None and any(each != constants[0] for each in constants):
         differing = sorted({n for each in constants for n in each if each[n] != constants[0].get(n)})
         raise ValueError(
@@ -116,21 +121,21 @@ def _check_grid(fn: JITFunction, grid: Sequence[str] | None, choices: Sequence[t
 
 
 def _forms(
-    fn: JITFunction, signature: str | None, constants: Mapping[str, Any], target: str, warps: int, stages: int
+    fn: JITFunction, signature: str | None, constants: Mapping[str, Any], target: str, options: Mapping[str, Any]
 ) -> list[Kernel]:
     """The kernel for a target. Where bulk copies need more of its arguments than is promised, before it one that counts
     on that: launches take the first whose guards hold."""
     asked = for_function(fn, parse(signature) if signature else None, constants)
-    kernel = fn.compile_for(asked, target, warps, stages)  # for arrays that may share memory
+    kernel = fn.compile_for(asked, target, **options)  # for arrays that may share memory
     if not promises.copies_boxes(target):
         return [kernel]
     asked = promises.all_promised(kernel.signature)
     if asked == kernel.signature:
         return [kernel]
-    wanted = promises.needed(kernel.signature, fn.compile_for(asked, target, warps, stages).ptx)
+    wanted = promises.needed(kernel.signature, fn.compile_for(asked, target, **options).ptx)
     if wanted is None:
         return [kernel]
-    faster = fn.compile_for(wanted, target, warps, stages)
+    faster = fn.compile_for(wanted, target, **options)
     return [faster, kernel] if promises.entries_with_maps(faster.ptx) else [kernel]
 
 
@@ -158,6 +163,7 @@ def _variant(form: _Form, grid: Sequence[str] | None) -> dict[str, Any]:
         "num_warps": kernel.num_warps,
         "num_stages": kernel.options.num_stages,
         "shared_bytes": kernel.shared_bytes,
+        **({"cluster": [kernel.cluster, 1, 1]} if kernel.cluster > 1 else {}),
         "constants": {name: _constant(value) for name, value in kernel.signature.constants.items()},
         "guards": list(guards.values()),
     }

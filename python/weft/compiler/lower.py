@@ -22,13 +22,15 @@ from .signature import Signature, root
 @dataclass(frozen=True)
 class Options:
     """How a kernel is spread over the machine: warps a program, iterations of loads in flight; whether device_assert
-    traps; whether products and the sums that take them are fused multiply-adds, of one rounding.
+    traps; whether products and the sums that take them are fused multiply-adds, of one rounding; how many programs
+    share their copies.
     """
 
     num_warps: int = 4
     num_stages: int = 3
     debug: bool = False
     enable_fp_fusion: bool = True
+    cluster: int = 1
 
 
 _contexts = threading.local()
@@ -97,7 +99,7 @@ def _function_attributes(
         "function_type": builder.attribute(f"({', '.join(t.mlir for t in types)}) -> ()"),
         "tile.kernel": builder.native.unit,
         "tile.schedule": builder.attribute(
-            f"#tile.schedule<warps = {options.num_warps}, stages = {options.num_stages}>"
+            f"#tile.schedule<warps = {options.num_warps}, stages = {options.num_stages}, cluster = {options.cluster}>"
         ),
     }
     if signature.apart:

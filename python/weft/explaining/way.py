@@ -51,14 +51,13 @@ def of_kernel(
     function: Any,
     signature: str | None,
     target: str,
-    warps: int,
-    depth: int,
+    options: Options,
     stages: Sequence[str],
     decisions: bool = False,
 ) -> Way:
-    """A @weft.jit function's way to PTX, for ``warps`` and a pipeline of ``depth`` stages. Raises CompilationError."""
+    """A @weft.jit function's way to PTX. Raises CompilationError."""
     wanted = replace(for_function(function, parse(signature) if signature else None, {}), apart=True)
-    module = lower(function, wanted, Options(warps, depth), target)
+    module = lower(function, wanted, options, target)
     return _compiled(module, function.__name__, target, stages, {"decisions": decisions})
 
 

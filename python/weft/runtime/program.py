@@ -336,6 +336,7 @@ def describe_kernel(kernel: Mapping[str, Any], target: str, file: str) -> dict[s
                 "num_warps": kernel["num_warps"],
                 "num_stages": kernel["num_stages"],
                 "shared_bytes": kernel["shared_bytes"],
+                **({"cluster": [kernel["cluster"], 1, 1]} if "cluster" in kernel else {}),
                 "guards": [
                     {"argument": f"a{i}", "divisible_by": each["divisibility"]}
                     for i, each in enumerate(arguments)

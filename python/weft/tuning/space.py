@@ -3,8 +3,8 @@
 
 Of an attention's kernel a schedule is (rows, columns, warps, stages): a program of the kernel holds ``rows`` rows and
 walks the other side in steps of ``columns``, on ``warps`` warps, with ``stages`` tiles of it in flight
-(docs/Tuning.md). Of wide values it has a fifth number, the channels that a program holds, or takes at once. Of another
-kernel it is its tiling, (rows, warps).
+(docs/Tuning.md). Of wide values it has a fifth number, the channels that a program holds, or takes at once; of others
+that is 0 where a sixth says how many programs are a cluster. Of another kernel it is its tiling, (rows, warps).
 """
 
 from __future__ import annotations
@@ -39,6 +39,8 @@ Schedule = tuple[int, ...]
 
 _ROWS, _COLUMNS, _WARPS, _STAGES = (16, 32, 64, 128, 256), (16, 32, 64, 128), (1, 2, 4, 8), (1, 2, 3, 4)
 _PARTS, _PIECES = (128, 256, 384, 512, 768, 1024), (32, 64, 128)  # channels of wide values: held, or taken at once
+_CLUSTER = 2  # programs
+_REST = (0, 1)  # the fifth and the sixth number where a schedule leaves them out
 _BEYOND = 40  # registers that addresses, masks and the softmax's state take at the very least
 
 
@@ -56,6 +58,8 @@ class Kernel:
     window_tokens: int
     alone: bool = False
     """Of a gradient: dk and dv are made by a kernel each."""
+    may_share: bool = False
+    """Programs walk over the same blocks: a cluster may share their copies."""
 
     @property
     def place(self) -> str:
@@ -65,7 +69,7 @@ class Kernel:
     @property
     def is_wide(self) -> bool:
         """Whether its values are taken in parts."""
-        return len(self.schedule) == 5
+        return len(self.schedule) > 4 and self.schedule[4] > 0
 
     @staticmethod
     def of(facts: Mapping[str, Any]) -> Kernel:
@@ -107,17 +111,19 @@ class Candidate:
 
 
 def spelled(schedule: Sequence[int]) -> str:
-    """ "128x64x4x3": rows, columns, warps, stages; "64x32x8x2x512": and channels; "32x4": rows, warps."""
+    """ "128x64x4x3": rows, columns, warps, stages; "64x32x8x2x512": and channels; "128x128x8x2x0x2": and programs of a
+    cluster; "32x4": rows, warps."""
     return "x".join(map(str, schedule))
 
 
 def parse(text: str) -> Schedule:
     """The schedule that a text spells. Raises ValueError."""
     parts = text.split("x")
-    if len(parts) not in (2, 4, 5) or not all(part.isdigit() for part in parts):
+    fits = len(parts) in (2, 4, 5) or (len(parts) == 6 and parts[4] == "0")
+    if not fits or not all(part.isdigit() for part in parts):
         raise ValueError(
             f"expected a schedule ROWSxCOLUMNSxWARPSxSTAGES such as 128x64x4x3, or with xCHANNELS of wide values, "
-            f"or a tiling ROWSxWARPS such as 32x4, but got '{text}'"
+            f"or with x0xCLUSTER, or a tiling ROWSxWARPS such as 32x4, but got '{text}'"
         )
     return tuple(map(int, parts))
 
@@ -150,7 +156,7 @@ def candidates(kernel: Kernel | Tiled, target: Target, limit: int = 16) -> list[
     the target cannot hold."""
     found: list[Candidate] = []
     kept = 0
-    for schedule in sorted(_space(kernel), key=lambda s: (_distance(s, kernel.schedule), s)):
+    for schedule in sorted(_space(kernel, target), key=lambda s: (_distance(s, kernel.schedule), s)):
         if kept == limit:
             break
         reason = "" if schedule == kernel.schedule else why_not(schedule, kernel, target)
@@ -176,14 +182,16 @@ def axes(kernel: Kernel | Tiled) -> list[tuple[int, ...]]:
     return found
 
 
-def _space(kernel: Kernel | Tiled) -> list[Schedule]:
-    space = list(itertools.product(*axes(kernel)))
+def _space(kernel: Kernel | Tiled, target: Target) -> list[Schedule]:
+    space: list[Schedule] = list(itertools.product(*axes(kernel)))
+    if isinstance(kernel, Kernel) and kernel.may_share and target.most_cluster >= _CLUSTER:
+        space += [(*schedule, 0, _CLUSTER) for schedule in space]
     return space if kernel.schedule in space else [kernel.schedule, *space]
 
 
 def _distance(schedule: Schedule, default: Schedule) -> int:
     """How many doublings or halvings lie between two schedules; a stage counts as one."""
-    sizes, others = (each[:3] + each[4:] for each in (schedule, default))
+    sizes, others = ((*each[:3], *each[4:], *_REST[len(each) - 4 :]) for each in (schedule, default))
     doublings = sum(abs(a.bit_length() - b.bit_length()) for a, b in zip(sizes, others, strict=True))
     return doublings + sum(abs(a - b) for a, b in zip(schedule[3:4], default[3:4], strict=True))
 
@@ -196,7 +204,11 @@ def why_not(schedule: Schedule, kernel: Kernel | Tiled, target: Target) -> str:
         return "" if fits else f"{kernel.place} takes rows among {of_rows} and warps among {of_warps}"
     if len(schedule) == 2:
         return f"{spelled(schedule)} is a tiling: {kernel.place} takes rows, columns, warps and stages"
-    if len(schedule) == 5 and not kernel.is_wide:
+    if len(schedule) == 6 and not kernel.may_share:
+        return f"a cluster of {schedule[5]}: its programs walk over blocks of their own"
+    if len(schedule) == 6 and schedule[5] > target.most_cluster:
+        return f"a cluster of {schedule[5]}: the target has clusters of at most {target.most_cluster}"
+    if len(schedule) > 4 and schedule[4] and not kernel.is_wide:
         return f"{schedule[4]} channels: its values of {kernel.value_size} are not taken in parts"
     rows, warps = schedule[0], schedule[2]
     if warps > target.max_warps:
@@ -232,7 +244,7 @@ def _values(schedule: Schedule, kernel: Kernel) -> int:
     """Channels of values that a program holds or takes at once: where it does not say, the least."""
     if not kernel.is_wide:
         return kernel.value_size
-    return min(kernel.value_size, schedule[4] if len(schedule) == 5 else min(_PARTS + _PIECES))
+    return min(kernel.value_size, schedule[4] if len(schedule) > 4 else min(_PARTS + _PIECES))
 
 
 def _shared(schedule: Schedule, kernel: Kernel) -> int:

@@ -366,8 +366,9 @@ SmallVector<Value> BackwardKernel::finish(ArrayRef<Value> roots, const RowTile &
   attn::WholeTensorType tiled = queriesDown ? attend.queryType() : attend.keyType(tiledDomain);
   auto grid = windows ? windowGrid(*windows, tiled, schedule.getRows()) : attendGrid(attend, tiled, schedule.getRows());
   bool shares = diagonalDomain(op).has_value();
+  int64_t cluster = split || windows ? 1 : schedule.getCluster();
   SmallVector<Value> results =
-      frame.finish({overParts(grid, split), schedule.getWarps(), schedule.getStages(), shares});
+      frame.finish({overParts(grid, split), schedule.getWarps(), schedule.getStages(), shares, cluster});
   stored.record(roots, ArrayRef(results).take_back(roots.size()));
   return results;
 }

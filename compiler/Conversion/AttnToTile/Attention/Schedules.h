@@ -24,10 +24,11 @@ std::optional<ScheduleRole> roleNamed(llvm::StringRef name);
 struct ScheduleChoice {
   int64_t attend = 0;
   ScheduleRole role = ScheduleRole::Forward;
-  int64_t rows = 0, columns = 0, warps = 0, stages = 0, channels = 0;
+  int64_t rows = 0, columns = 0, warps = 0, stages = 0, channels = 0, cluster = 1;
 };
 
-/// Reads "0.forward=128x64x4x3": rows, columns, warps, stages, and maybe channels. Nothing where it is something else.
+/// Reads "0.forward=128x64x4x3": rows, columns, warps, stages, and maybe channels, 0 for the default, and programs of a
+/// cluster. Nothing where it is something else.
 std::optional<ScheduleChoice> parseChoice(llvm::StringRef text);
 
 /// What an attention's kernel runs by, and what bounds its choice.
@@ -39,6 +40,7 @@ struct ScheduleFacts {
   int64_t group;        ///< query heads that share keys
   int64_t windowTokens; ///< of the window that its tiles are cut from; 0 where there is none
   bool alone;           ///< of a gradient: dk and dv are made by a kernel each
+  bool mayShare;        ///< programs walk over the same blocks, and a cluster may share their copies
 };
 
 /// The kernels of every attention of a module, in ascending order of number and role. The ops must be numbered.

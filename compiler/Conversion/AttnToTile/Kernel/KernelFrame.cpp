@@ -203,17 +203,20 @@ SmallVector<Value> KernelFrame::finish(const KernelShape &shape) {
     promiseAlignment(kernel, first, tensor);
   kernel->setAttr(tile::kernelAttrName, b.getUnitAttr());
   kernel->setAttr(tile::ordersAccessesAttrName, b.getUnitAttr());
-  kernel->setAttr(tile::scheduleAttrName, tile::ScheduleAttr::get(b.getContext(), shape.warps, shape.stages));
+  kernel->setAttr(tile::scheduleAttrName, tile::ScheduleAttr::get(b.getContext(), shape.warps, shape.stages, shape.cluster));
 
   if (shape.shares)
     kernel->setAttr(attn::sharesLaunchAttrName, b.getUnitAttr());
 
+  std::string cluster = std::to_string(shape.cluster), programs = shape.grid[0];
+  if (shape.cluster > 1)
+    programs = "cdiv(" + programs + ", " + cluster + ") * " + cluster;
   b.setInsertionPoint(anchor);
   SmallVector<Type> results;
   for (const TensorParameter &tensor : outputs)
     results.push_back(tensor.type);
   auto launch = attn::LaunchOp::create(
-      b, results, kernel.getName(), operands, b.getStrArrayAttr({shape.grid[0], shape.grid[1], shape.grid[2]}),
+      b, results, kernel.getName(), operands, b.getStrArrayAttr({programs, shape.grid[1], shape.grid[2]}),
       b.getArrayAttr(sizeNames), b.getF64ArrayAttr({}), b.getDenseI64ArrayAttr(zeroedOutputs));
   return SmallVector<Value>(launch.getResults());
 }

@@ -131,7 +131,7 @@ void BoxRing::start(OpBuilder &b, Location loc, ArrayRef<BoxTarget> targets, Val
         target.mapped->coordinates, [&](Value each) { return target.mapping->lookupOrDefault(each); });
     for (const BoxPart &part : target.box->parts)
       BoxCopyOp::create(b, loc, target.mapped->map, coordinatesOf(b, loc, coordinates, part), tile, barrier,
-                        b.getI64IntegerAttr(part.offset));
+                        /*where=*/Value(), b.getI64IntegerAttr(part.offset), /*by=*/IntegerAttr());
   }
 }
 

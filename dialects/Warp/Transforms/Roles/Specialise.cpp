@@ -27,6 +27,7 @@
 // (RoleShares.h).
 #include "compiler/Support/Remarks.h"
 #include "dialects/Tile/IR/LoopAttributes.h"
+#include "dialects/Tile/IR/Schedule.h"
 #include "dialects/Tile/IR/TileProgramOps.h"
 #include "dialects/Warp/Transforms/Passes.h"
 #include "dialects/Warp/Transforms/Roles/CopyLoop.h"
@@ -145,8 +146,11 @@ static bool hasForeignCode(func::FuncOp kernel) {
       .wasInterrupted();
 }
 
-/// Whether a loop, or one around it, says that its copies are to be made by others.
-static bool isAskedFor(scf::ForOp loop) {
+/// Whether a loop, or one around it, says that its copies are to be made by others; or a cluster's blocks are to share
+/// them, whose warps cannot wait for those of other blocks.
+static bool isAskedFor(scf::ForOp loop, func::FuncOp kernel) {
+  if (weft::tile::scheduleOf(kernel).cluster > 1)
+    return true;
   for (Operation *op = loop; op; op = op->getParentOp())
     if (op->hasAttr(tile::warpSpecializeAttrName))
       return true;
@@ -169,7 +173,7 @@ void Specialise::runOnOperation() {
     StringRef hindrance = shares.hindrance;
     if (hindrance.empty())
       hindrance = findCopyLoop(init, found);
-    if (hindrance.empty() && !isAskedFor(found.loop))
+    if (hindrance.empty() && !isAskedFor(found.loop, kernel))
       hindrance = shares.idle;
     ProducerSlice withLoop = slice;
     if (hindrance.empty()) {
