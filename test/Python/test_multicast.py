@@ -2,6 +2,8 @@
 """Programs of a cluster that share what their loops copy: results in every order of the copies, what is read, and
 what there is no cluster for."""
 
+import os
+
 import numpy as np
 import pytest
 import torch
@@ -60,6 +62,13 @@ def lower_triangle(a_ptr, c_ptr, N, BM: wl.constexpr, BK: wl.constexpr):
 @pytest.fixture
 def hopper(monkeypatch):
     monkeypatch.setenv("WEFT_TARGET", "sm_90a")
+
+
+@pytest.fixture
+def device(monkeypatch):
+    """A GPU, where one is asked for; else the simulator of one that has clusters."""
+    if not os.environ.get("WEFT_DEVICE", "").startswith("cuda"):
+        monkeypatch.setenv("WEFT_DEVICE", "simulator:sm_90a")
 
 
 def operands(seed, M, N, K):
@@ -134,9 +143,8 @@ def test_an_older_target(seed, monkeypatch):
     check(*given[:3])
 
 
-def test_launches(seed, monkeypatch):
+def test_launches(seed, device):
     """On a device: grids that clusters divide, and others, which are refused."""
-    monkeypatch.setenv("WEFT_DEVICE", "simulator:sm_90a")
     a, b, c, *sizes = operands(seed, 384, 128, 128)
     with pytest.raises(ValueError, match="expected cluster to be 1, 2, 4 or 8 programs, but got 3"):
         by_axes[(3, 1)](a, b, c, *sizes, num_warps=8, cluster=3, **TILE)
@@ -153,8 +161,7 @@ def test_launches(seed, monkeypatch):
     check(a, b, c)
 
 
-def test_autotuned(seed, monkeypatch, tmp_path):
-    monkeypatch.setenv("WEFT_DEVICE", "simulator:sm_90a")
+def test_autotuned(seed, device, monkeypatch, tmp_path):
     monkeypatch.setenv("WEFT_CACHE_DIR", str(tmp_path))
     a, b, c, *sizes = operands(seed, 256, 128, 128)
     configs = [weft.Config({"cluster": cluster, **TILE}, num_warps=8) for cluster in (1, 2)]
@@ -163,8 +170,7 @@ def test_autotuned(seed, monkeypatch, tmp_path):
     check(a, b, c)
 
 
-def test_libraries(seed, monkeypatch, tmp_path):
-    monkeypatch.setenv("WEFT_DEVICE", "simulator:sm_90a")
+def test_libraries(seed, device, tmp_path):
     signature = "a_ptr:*fp16:16, b_ptr:*fp16:16, c_ptr:*fp16:16, M:i32:16, N:i32:16, K:i32:16, BM=128, BN=128, BK=64"
     grid = ["cdiv(M, BM)", "cdiv(N, BN)"]
     library = weft.compile(by_axes, "sm_90a", signature, tmp_path / "library", num_warps=8, cluster=2, grid=grid)
