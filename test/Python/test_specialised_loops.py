@@ -71,6 +71,45 @@ def test_persistent(seed, monkeypatch, M, N, K, warps, asks, order):
     check(*given[:3])
 
 
+@weft.jit
+def uneven(
+    a_ptr, b_ptr, c_ptr, steps_ptr, M, N, K, PROGRAMS: wl.constexpr, BM: wl.constexpr, BN: wl.constexpr,
+    BK: wl.constexpr,
+):  # fmt: skip
+    """Tiles of which each has steps of its own, and some have none."""
+    a = wl.make_tensor_descriptor(a_ptr, shape=[M, K], strides=[K, 1], block_shape=[BM, BK])
+    b = wl.make_tensor_descriptor(b_ptr, shape=[N, K], strides=[K, 1], block_shape=[BN, BK])
+    rows, columns = wl.cdiv(M, BM), wl.cdiv(N, BN)
+    for tile in wl.range(wl.program_id(0), rows * columns, PROGRAMS, warp_specialize=True):
+        m, n = tile % rows * BM, tile // rows * BN
+        acc = wl.zeros((BM, BN), dtype=wl.float32)
+        for k in range(wl.load(steps_ptr + tile)):
+            acc = wl.dot(a.load([m, k * BK]), b.load([n, k * BK]).T, acc)
+        i, j = m + wl.arange(0, BM), n + wl.arange(0, BN)
+        wl.store(c_ptr + i[:, None] * N + j[None, :], acc, mask=(i[:, None] < M) & (j[None, :] < N))
+
+
+@pytest.mark.parametrize("warps, stages, programs", [(8, 3, 1), (8, 2, 2), (4, 3, 1), (8, 4, 3)])
+@pytest.mark.parametrize("order", range(3))
+def test_rings_go_on_from_tile_to_tile(seed, monkeypatch, warps, stages, programs, order):
+    """Whatever turn a tile's steps leave the ring at."""
+    monkeypatch.setenv("WEFT_TARGET", "sm_90a")
+    random = np.random.default_rng(seed)
+    M, N, K, BM, BN, BK = 376, 128, 320, 128, 64, 64
+    a, b = (random.standard_normal(shape).astype(np.float16) for shape in ((M, K), (N, K)))
+    steps, c = random.integers(0, K // BK + 1, 6).astype(np.int32), np.full((M, N), np.nan, np.float32)
+    given = (a, b, c, steps, np.int32(M), np.int32(N), np.int32(K))
+    options = {"PROGRAMS": programs, "BM": BM, "BN": BN, "BK": BK, "num_warps": warps, "num_stages": stages}
+    made, _ = compiled(uneven, *given, **options)
+    assert "\n    warp.mbarrier_init" in made.ir["pipelined"]  # before the loop over tiles
+    report = simulate(uneven, (programs,), *given, seed=order, **options)
+    assert not report.findings
+    for tile in range(6):
+        m, n, k = tile % 3 * BM, tile // 3 * BN, steps[tile] * BK
+        exact = a[m : m + BM, :k].astype(np.float64) @ b[n : n + BN, :k].astype(np.float64).T
+        assert np.allclose(c[m : m + BM, n : n + BN], exact, rtol=1e-4, atol=1e-3)
+
+
 @pytest.mark.parametrize("M, N, K", [(200, 136, 104)])
 def test_pointers(seed, monkeypatch, M, N, K):
     monkeypatch.setenv("WEFT_TARGET", "sm_90a")

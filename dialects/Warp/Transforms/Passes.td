@@ -1210,13 +1210,89 @@ def WarpTakeTurns : Pass<"warp-take-turns", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::weft::warp::WarpDialect"];
 }
 
+def WarpKeepRings : Pass<"warp-keep-rings", "::mlir::func::FuncOp"> {
+  let summary = "let a producer's ring outlive an iteration of the loop around its own";
+  let description = [{
+    Where a loop whose copies a producer makes stands in another one, as in persistent kernels, its ring begins before the outer loop and ends behind it. What the inner loop carries of the ring, its place and turns, the outer one carries on; the
+    first copies of an iteration go where the ring is by then, and wait until that has been read. So the producer copies for the next iteration while the other warps end this one.
+
+    Rejects: nothing. It leaves alone rings whose places depend on more than what the inner loop carries from constants, whose products run into the next iteration's, and those for which shared memory has no room beside the outer loop's other tiles; a remark says why.
+
+    Needs: `warp.produce` around copies (`warp-specialise`).
+
+    ```mlir
+    #b = #warp.layout<[2], offset = [[1]]>
+    #s = #warp.layout<[8, 64], offset = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [0, 32], [1, 8], [2, 16], [4, 32]]>
+    module attributes {warp.target = "sm_90a"} {
+      func.func @f(%n: i32, %map: !warp.tensor_map) attributes {tile.schedule = #tile.schedule<warps = 8, stages = 2>} {
+        %c0 = arith.constant 0 : i32
+        %c1 = arith.constant 1 : i32
+        %c2048 = arith.constant 2048 : i32
+        scf.for %t = %c0 to %n step %c1 : i32 {
+          %tiles = warp.alloc : !warp.shared<stages = 2, 8x64xf16, #s>
+          %ring = warp.alloc : !warp.shared<stages = 2, 2xi64, #b>
+          warp.mbarrier_init %ring {arrivals = array<i64: 1, 8>} : !warp.shared<stages = 2, 2xi64, #b>
+          warp.barrier {withProducer}
+          warp.produce {
+            %full = warp.stage %ring[%c0] {step = 2048 : i64} : !warp.shared<stages = 2, 2xi64, #b> -> !warp.shared<2xi64, #b>
+            warp.mbarrier_expect %full {bytes = 1024 : i64} : !warp.shared<2xi64, #b>
+            %to = warp.stage %tiles[%c0] {step = 2048 : i64} : !warp.shared<stages = 2, 8x64xf16, #s> -> !warp.shared<8x64xf16, #s>
+            warp.box_copy %map[%c0, %t] to %to on %full : !warp.shared<8x64xf16, #s>, !warp.shared<2xi64, #b>
+          }
+          %at:3 = scf.for %i = %c0 to %n step %c1 iter_args(%stage = %c0, %turn = %c0, %before = %c1) -> (i32, i32, i32) : i32 {
+            %full = warp.stage %ring[%stage] {step = 2048 : i64} : !warp.shared<stages = 2, 2xi64, #b> -> !warp.shared<2xi64, #b>
+            warp.mbarrier_wait %full, %turn : !warp.shared<2xi64, #b>
+            %freed = arith.xori %stage, %c2048 : i32
+            warp.produce {
+              %empty = warp.stage %ring[%freed] {step = 2048 : i64} : !warp.shared<stages = 2, 2xi64, #b> -> !warp.shared<2xi64, #b>
+              warp.mbarrier_wait %empty, %before {index = 1 : i64} : !warp.shared<2xi64, #b>
+            }
+            warp.mbarrier_arrive %full {index = 1 : i64} : !warp.shared<2xi64, #b>
+            %last = arith.cmpi eq, %stage, %c2048 : i32
+            %flips = arith.extui %last : i1 to i32
+            %next = arith.xori %turn, %flips : i32
+            scf.yield %freed, %next, %turn : i32, i32, i32
+          }
+          warp.barrier
+          warp.mbarrier_inval %ring : !warp.shared<stages = 2, 2xi64, #b>
+          warp.dealloc %ring : !warp.shared<stages = 2, 2xi64, #b>
+          warp.dealloc %tiles : !warp.shared<stages = 2, 8x64xf16, #s>
+        }
+        return
+      }
+    }
+    ```
+    becomes
+    ```mlir
+    warp.mbarrier_init %ring {arrivals = array<i64: 1, 8>} : <stages = 2, 2xi64, ...>
+    warp.barrier {withProducer}
+    ... = scf.for %t = %c0 to %n step %c1 iter_args(%turn = ..., %stage = ..., %before = ...) -> (i32, i32, i32) : i32 {
+      ...
+      warp.produce {
+        %full = warp.stage %ring[%stage] {step = 2048 : i64} : ...
+        warp.mbarrier_wait %full, ... {index = 1 : i64} : ...
+        warp.mbarrier_expect %full {bytes = 1024 : i64} : ...
+        ...
+      }
+      ... = scf.for %i = %c0 to %n step %c1 iter_args(...) -> (i32, i32, i32) : i32 {
+        ...
+      }
+      scf.yield ...
+    }
+    warp.barrier
+    warp.mbarrier_inval %ring : <stages = 2, 2xi64, ...>
+    ```
+  }];
+  let dependentDialects = ["::weft::warp::WarpDialect", "::mlir::scf::SCFDialect", "::mlir::arith::ArithDialect"];
+}
+
 def WarpMulticast : Pass<"warp-multicast", "::mlir::func::FuncOp"> {
   let summary = "let programs that are neighbours share what their producers copy";
   let description = [{
     Where a kernel's schedule names a cluster, programs that are neighbours along the grid's first axis run as one. A copy of `warp.produce` whose coordinates are the same in all of them
     is made by one of the blocks for all, in turn: the others get its bytes from it, and memory is read once. Producers wait for the warps of all blocks, and no block ends before the others.
 
-    Leaves alone copies whose coordinates depend on the program, which each block makes for itself. Where all do, how often copies are made depends on the program, no warp of its own makes them, or
+    Rejects: nothing. It leaves alone copies whose coordinates depend on the program, which each block makes for itself. Where all do, how often copies are made depends on the program, no warp of its own makes them, or
     the target has no clusters of so many blocks, the schedule's cluster becomes 1, and a remark says why.
 
     Needs: `warp.produce` around copies (`warp-specialise`), and all barriers; `warp-split-roles` comes behind.
