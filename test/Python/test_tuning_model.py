@@ -167,14 +167,18 @@ def test_schedules_are_spelled_as_they_are_read():
 
 
 def test_clusters_are_candidates_where_programs_may_share():
-    """One step from the default, on targets that have them."""
+    """One step from the default, on targets that have them, where candidates are timed."""
     shares = dataclasses.replace(KERNEL, may_share=True)
     clustered = (*KERNEL.schedule, 0, 2)
     hopper = target_named("sm_90a")
-    near = [each.schedule for each in candidates(shares, hopper, 16)]
+    near = [each.schedule for each in candidates(shares, hopper, 16, timed=True)]
     assert clustered in near and KERNEL.schedule in near
-    assert all(len(each.schedule) == 4 for target in (SM80, hopper) for each in candidates(KERNEL, target, 100))
-    assert all(len(each.schedule) == 4 for each in candidates(shares, SM80, 100))
+    for found in (
+        candidates(shares, hopper, 100),
+        candidates(KERNEL, hopper, 100, timed=True),
+        candidates(shares, SM80, 100, timed=True),
+    ):
+        assert all(len(each.schedule) == 4 for each in found)
     assert "walk over blocks of their own" in why_not(clustered, KERNEL, hopper)
     assert "the target has clusters of at most 1" in why_not(clustered, shares, SM80)
 

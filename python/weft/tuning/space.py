@@ -151,12 +151,13 @@ def role_of(place: str) -> str:
     return role
 
 
-def candidates(kernel: Kernel | Tiled, target: Target, limit: int = 16) -> list[Candidate]:
+def candidates(kernel: Kernel | Tiled, target: Target, limit: int = 16, timed: bool = False) -> list[Candidate]:
     """The default and its neighbours, nearest first, until ``limit`` of them can be held; with those on the way that
-    the target cannot hold."""
+    the target cannot hold. Clusters are among them where candidates are ``timed``: how long their blocks wait for each
+    other, the cost model does not know."""
     found: list[Candidate] = []
     kept = 0
-    for schedule in sorted(_space(kernel, target), key=lambda s: (_distance(s, kernel.schedule), s)):
+    for schedule in sorted(_space(kernel, target, timed), key=lambda s: (_distance(s, kernel.schedule), s)):
         if kept == limit:
             break
         reason = "" if schedule == kernel.schedule else why_not(schedule, kernel, target)
@@ -182,9 +183,9 @@ def axes(kernel: Kernel | Tiled) -> list[tuple[int, ...]]:
     return found
 
 
-def _space(kernel: Kernel | Tiled, target: Target) -> list[Schedule]:
+def _space(kernel: Kernel | Tiled, target: Target, timed: bool) -> list[Schedule]:
     space: list[Schedule] = list(itertools.product(*axes(kernel)))
-    if isinstance(kernel, Kernel) and kernel.may_share and target.most_cluster >= _CLUSTER:
+    if timed and isinstance(kernel, Kernel) and kernel.may_share and target.most_cluster >= _CLUSTER:
         space += [(*schedule, 0, _CLUSTER) for schedule in space]
     return space if kernel.schedule in space else [kernel.schedule, *space]
 

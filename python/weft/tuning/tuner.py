@@ -244,7 +244,7 @@ class _Run:
             limit = self.options.limit
             if limit is None:
                 limit = search.FIRST if search.is_large(kernel, self.target) else search.EXHAUSTIVE
-            return candidates(kernel, self.target, limit)
+            return candidates(kernel, self.target, limit, timed=self.options.time is not None)
         wanted = given.get(kernel.place, given.get(kernel.role, ()))
         # the default is always among them: the others are held against it
         schedules = dict.fromkeys([kernel.schedule, *wanted])
