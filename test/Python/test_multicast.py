@@ -10,6 +10,7 @@ import torch
 import weft
 import weft.language as wl
 from kernel_support import simulate
+from test_specialised_loops import check, operands
 from weft.programs.compiled import compiled
 from weft.programs.simulated import run_plan
 
@@ -69,17 +70,6 @@ def device(monkeypatch):
     """A GPU, where one is asked for; else the simulator of one that has clusters."""
     if not os.environ.get("WEFT_DEVICE", "").startswith("cuda"):
         monkeypatch.setenv("WEFT_DEVICE", "simulator:sm_90a")
-
-
-def operands(seed, M, N, K):
-    random = np.random.default_rng(seed)
-    a, b = (random.standard_normal(shape).astype(np.float16) for shape in ((M, K), (N, K)))
-    return a, b, np.full((M, N), np.nan, np.float16), np.int32(M), np.int32(N), np.int32(K)
-
-
-def check(a, b, c):
-    exact = a.astype(np.float64) @ b.astype(np.float64).T
-    assert (np.abs(c - exact) <= 2**-10 * np.abs(exact) + 2**-18 * np.abs(a).astype(np.float64) @ np.abs(b).T).all()
 
 
 @pytest.mark.parametrize("cluster, M, N, K, warps, stages", [
