@@ -104,6 +104,40 @@ def test_schedules():
 
 
 @weft.jit
+def of_heads(a, b, c, M, K, D: wl.constexpr, SHIFTED: wl.constexpr):
+    """Keys of head 1 of several, each of as many rows as nothing is known of; and some columns further."""
+    i, d = wl.arange(0, 64), wl.arange(0, D)
+    acc = wl.zeros((64, D), dtype=wl.float32)
+    for start in range(0, K, 32):
+        k = start + wl.arange(0, 32)
+        rows = (wl.program_id(0) + 1) * M + k
+        at = rows[:, None] * D + d[None, :]
+        if SHIFTED:
+            at += wl.program_id(0) * M
+        weights = wl.load(a + i[:, None] * 96 + k[None, :])
+        acc = wl.dot(weights, wl.load(b + at, mask=k[:, None] < M, other=0.0), acc)
+    wl.store(c + i[:, None] * D + d[None, :], acc)
+
+
+@pytest.mark.parametrize("shifted, boxes", [(False, 2), (True, 1)])
+def test_strides_of_a_constant_and_what_nothing_is_known_of(seed, shifted, boxes):
+    """M · 64 elements are a multiple of what a map asks for, whatever M is; M alone is none."""
+    text = f"a:*bf16:16, b:*bf16:16, c:*fp32:16, M:i32, K:i32, D=64, SHIFTED={shifted}"
+    kernel = boxed(of_heads, text, 4, 2)
+    assert kernel.ptx.count("// weft.tensor_map") == boxes
+    random = np.random.default_rng(seed)
+    M = 77
+    (a, a64), (b, b64) = (bits(random.standard_normal(shape), "bf16") for shape in ((64, 96), (3 * M + 2, 64)))
+    c = np.full((64, 64), np.nan, np.float32)
+    arguments = [a, b, c, np.int32(M), np.int32(96)]
+    report = weft.simulator.launch(
+        kernel.ptx, kernel.name, 1, 32 * kernel.num_warps, arguments, shared=kernel.shared_bytes
+    )
+    assert report.findings == []
+    np.testing.assert_allclose(c, a64[:, :M] @ b64[M : 2 * M], atol=2e-4, rtol=0)
+
+
+@weft.jit
 def from_the_middle(
     a, b, c, K, begin, limit,
     MASKED: wl.constexpr, OTHER: wl.constexpr, BACK: wl.constexpr,

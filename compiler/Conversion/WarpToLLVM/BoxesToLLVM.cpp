@@ -138,6 +138,13 @@ Value isFirst(Emitter &e, int64_t first = 0) {
       [&]() -> Value { return LLVM::ICmpOp::create(e.b, e.loc, LLVM::ICmpPredicate::eq, thread, e.i32(first)); });
 }
 
+/// The number in the cluster that differs from this block's in the bits of `distance`.
+Value blockAt(Emitter &e, int64_t distance) {
+  return e.atEntry([&]() -> Value {
+    return LLVM::XOrOp::create(e.b, e.loc, NVVM::ClusterId::create(e.b, e.loc, e.b.getI32Type()), e.i32(distance));
+  });
+}
+
 /// Whether this block makes a copy of its cluster, and the blocks that get it: each for itself where they differ.
 SmallVector<Value, 2> whoCopies(BoxCopyOp op, int64_t by, Emitter &e) {
   Value rank;
@@ -149,8 +156,8 @@ SmallVector<Value, 2> whoCopies(BoxCopyOp op, int64_t by, Emitter &e) {
   if (!op.getWhere())
     return {isBy, all};
   Value same = e.scalar(op.getWhere());
-  Value own = LLVM::TruncOp::create(e.b, e.loc, e.b.getI16Type(),
-                                    LLVM::ShlOp::create(e.b, e.loc, e.i32(1), rank).getResult());
+  Value own =
+      LLVM::TruncOp::create(e.b, e.loc, e.b.getI16Type(), LLVM::ShlOp::create(e.b, e.loc, e.i32(1), rank).getResult());
   Value differs = LLVM::XOrOp::create(e.b, e.loc, same, e.constant(e.b.getBoolAttr(true)));
   return {LLVM::OrOp::create(e.b, e.loc, differs, isBy), LLVM::SelectOp::create(e.b, e.loc, same, all, own)};
 }
@@ -175,7 +182,8 @@ LogicalResult lowerForEachStage(Operation *op, Value ring, ArrayRef<std::string>
 
 LogicalResult lowerBoxCopy(BoxCopyOp op, Emitter &e) {
   if (op.getBy().value_or(0) >= e.cluster)
-    return op.emitOpError("expected 'by' to be one of the cluster's ") << e.cluster << " blocks, but got " << *op.getBy();
+    return op.emitOpError("expected 'by' to be one of the cluster's ")
+           << e.cluster << " blocks, but got " << *op.getBy();
   SmallVector<Value> operands{addressOf(e, e.offset(e.scalar(op.getShared()), int64_t(op.getOffset()))),
                               e.scalar(op.getMap()), addressOf(e, e.scalar(op.getBarrier()))};
   remarks::decided(remarks::access, op) << remark::reason("one thread copies a box of {0} dimensions to shared memory",
@@ -193,10 +201,10 @@ LogicalResult lowerBoxCopy(BoxCopyOp op, Emitter &e) {
     constraints += ",b,h";
     llvm::append_range(operands, whoCopies(op, *by, e));
   }
-  std::string code = llvm::formatv("{0}cp.async.bulk.tensor.{1}d.shared::cluster.global.tile.mbarrier::complete_tx::"
-                                   "bytes{2} [$0], [$1, {{{3}}], [$2]{4};",
-                                   acts, op.getCoordinates().size(), all.empty() ? "" : ".multicast::cluster",
-                                   coordinates, all);
+  std::string code =
+      llvm::formatv("{0}cp.async.bulk.tensor.{1}d.shared::cluster.global.tile.mbarrier::complete_tx::"
+                    "bytes{2} [$0], [$1, {{{3}}], [$2]{4};",
+                    acts, op.getCoordinates().size(), all.empty() ? "" : ".multicast::cluster", coordinates, all);
   e.inlineAsm(code, constraints + ",~{memory}", {}, operands, /*sideEffects=*/true);
   return success();
 }
@@ -268,7 +276,12 @@ void addBoxLowerings(LoweringTable &table) {
   });
   table.add<MbarrierExpectOp>([](MbarrierExpectOp op, Emitter &e) {
     std::string code = llvm::formatv("mbarrier.arrive.expect_tx.shared.b64 _, [$0], {0};", op.getBytes()).str();
-    e.inlineAsm(code, "r,~{memory}", {}, {addressOf(e, e.scalar(op.getBarrier()))}, /*sideEffects=*/true);
+    Value address = addressOf(e, e.scalar(op.getBarrier()));
+    e.inlineAsm(code, "r,~{memory}", {}, {address}, /*sideEffects=*/true);
+    for (int64_t distance = 1; op.getOfCluster() && distance < e.cluster; ++distance)
+      e.inlineAsm("{ .reg .b32 there; mapa.shared::cluster.u32 there, $0, $1; "
+                  "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [there]; }",
+                  "r,r,~{memory}", {}, {address, blockAt(e, distance)}, /*sideEffects=*/true);
     return success();
   });
   table.add<IsFirstThreadOp>([](IsFirstThreadOp op, Emitter &e) {
@@ -276,9 +289,10 @@ void addBoxLowerings(LoweringTable &table) {
     return success();
   });
   table.add<MbarrierWaitOp>([](MbarrierWaitOp op, Emitter &e) {
-    std::string code = llvm::formatv("{{ .reg .pred done; again: mbarrier.try_wait.parity{0}.shared.b64 done, [$0], $1; "
-                                     "@!done bra again; }",
-                                     op.getOfCluster() ? ".acquire.cluster" : "");
+    std::string code =
+        llvm::formatv("{{ .reg .pred done; again: mbarrier.try_wait.parity{0}.shared.b64 done, [$0], $1; "
+                      "@!done bra again; }",
+                      op.getOfCluster() ? ".acquire.cluster" : "");
     e.inlineAsm(code, "r,r,~{memory}", {},
                 {addressOf(e, e.offset(e.scalar(op.getBarrier()), barrierBytes * int64_t(op.getIndex()))),
                  e.scalar(op.getParity())},

@@ -135,14 +135,15 @@ def Warp_MbarrierInvalOp : Op<Warp_Dialect, "mbarrier_inval", [MemoryEffects<[Me
 def Warp_MbarrierExpectOp : Op<Warp_Dialect, "mbarrier_expect", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "arrive at a barrier, whose phase ends when `bytes` have arrived too";
   let description = [{
-    One thread of the block runs this. PTX: `mbarrier.arrive.expect_tx` (ISA 9.7.13.15.13).
+    One thread of the block runs this. `ofCluster`: it also arrives at that barrier in each of the cluster's other blocks.
+    PTX: `mbarrier.arrive.expect_tx` (ISA 9.7.13.15.13); `mapa` (ISA 9.7.9.23) and `mbarrier.arrive` for other blocks' barriers.
 
     ```mlir
     #b = #warp.layout<[1], offset = []>
     warp.mbarrier_expect %full {bytes = 32768 : i64} : !warp.shared<1xi64, #b>
     ```
   }];
-  let arguments = (ins Warp_SharedType:$barrier, I64Attr:$bytes);
+  let arguments = (ins Warp_SharedType:$barrier, I64Attr:$bytes, UnitAttr:$ofCluster);
   let assemblyFormat = "$barrier attr-dict `:` type($barrier)";
 }
 

@@ -1290,7 +1290,7 @@ def WarpMulticast : Pass<"warp-multicast", "::mlir::func::FuncOp"> {
   let summary = "let programs that are neighbours share what their producers copy";
   let description = [{
     Where a kernel's schedule names a cluster, programs that are neighbours along the grid's first axis run as one. A copy of `warp.produce` whose coordinates are the same in all of them
-    is made by one of the blocks for all, in turn: the others get its bytes from it, and memory is read once. Producers wait for the warps of all blocks, and no block ends before the others.
+    is made by one of the blocks for all, in turn: the others get its bytes from it, and memory is read once. Producers wait for the warps of all blocks, and tell the others' warps; no block ends before the others.
 
     Rejects: nothing. It leaves alone copies whose coordinates depend on the program, which each block makes for itself. Where all do, how often copies are made depends on the program, no warp of its own makes them, or
     the target has no clusters of so many blocks, the schedule's cluster becomes 1, and a remark says why.
@@ -1310,7 +1310,7 @@ def WarpMulticast : Pass<"warp-multicast", "::mlir::func::FuncOp"> {
         scf.for %i = %c0 to %n step %c1 : i32 {
           warp.produce {
             warp.mbarrier_wait %full, %c0 {index = 1 : i64} : !warp.shared<2xi64, #b>
-            warp.mbarrier_expect %full {bytes = 16384 : i64} : !warp.shared<2xi64, #b>
+            warp.mbarrier_expect %full {bytes = 16384 : i64, ofCluster} : !warp.shared<2xi64, #b>
             warp.box_copy %map[%c0, %i] to %k on %full : !warp.shared<64x64xf16, #s>, !warp.shared<2xi64, #b>
             warp.box_copy %map[%c1, %i] to %v on %full : !warp.shared<64x64xf16, #s>, !warp.shared<2xi64, #b>
           }
@@ -1324,12 +1324,12 @@ def WarpMulticast : Pass<"warp-multicast", "::mlir::func::FuncOp"> {
     ```
     becomes
     ```mlir
-    warp.mbarrier_init %ring {arrivals = array<i64: 1, 16>} : <stages = 2, 2xi64, ...>
+    warp.mbarrier_init %ring {arrivals = array<i64: 2, 16>} : <stages = 2, 2xi64, ...>
     warp.barrier {ofCluster, withProducer}
     scf.for %i = %c0 to %n step %c1 : i32 {
       warp.produce {
         warp.mbarrier_wait %full, %c0 {index = 1 : i64, ofCluster} : <2xi64, ...>
-        warp.mbarrier_expect %full {bytes = 16384 : i64} : <2xi64, ...>
+        warp.mbarrier_expect %full {bytes = 16384 : i64, ofCluster} : <2xi64, ...>
         warp.box_copy %map[%c0, %i] to %k on %full {by = 0 : i64} : <64x64xf16, ...>
         warp.box_copy %map[%c1, %i] to %v on %full {by = 1 : i64} : <64x64xf16, ...>
       }

@@ -14,6 +14,8 @@
 // CHECK: nvvm.cluster.arrive {aligned}
 // CHECK-NEXT: nvvm.cluster.wait {aligned}
 // CHECK: "{ .reg .pred done; again: mbarrier.try_wait.parity.acquire.cluster.shared.b64 done, [$0], $1; @!done bra again; }"
+// CHECK: "mbarrier.arrive.expect_tx.shared.b64 _, [$0], 8192;"
+// CHECK: "{ .reg .b32 there; mapa.shared::cluster.u32 there, $0, $1; mbarrier.arrive.release.cluster.shared::cluster.b64 _, [there]; }"
 // CHECK: "@$5 cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster [$0], [$1, {$3, $4}], [$2], $6;", "r,l,r,r,r,b,h,~{memory}"
 // CHECK: %[[OWN:.*]] = llvm.trunc %{{.*}} : i32 to i16
 // CHECK: %[[ACTS:.*]] = llvm.or
@@ -30,6 +32,7 @@ module attributes {warp.target = "sm_90a"} {
     warp.barrier {withProducer, ofCluster}
     %full = warp.stage %ring[%c0] : !warp.shared<stages = 2, 2xi64, #b> -> !warp.shared<2xi64, #b>
     warp.mbarrier_wait %full, %parity {index = 1 : i64, ofCluster} : !warp.shared<2xi64, #b>
+    warp.mbarrier_expect %full {bytes = 8192 : i64, ofCluster} : !warp.shared<2xi64, #b>
     warp.box_copy %map[%c0, %c0] to %tile on %full {by = 1 : i64} : !warp.shared<64x64xf16, #s>, !warp.shared<2xi64, #b>
     warp.box_copy %map[%c0, %c0] to %tile on %full where %same {by = 0 : i64} : !warp.shared<64x64xf16, #s>, !warp.shared<2xi64, #b>
     warp.mbarrier_arrive %full {index = 1 : i64, ofCluster} : !warp.shared<2xi64, #b>

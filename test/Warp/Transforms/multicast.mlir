@@ -6,16 +6,16 @@
 // other has.
 // CHECK-LABEL: func.func @columns
 // CHECK-SAME: cluster = 2
-// CHECK: warp.mbarrier_init %{{.*}} {arrivals = array<i64: 1, 16>}
+// CHECK: warp.mbarrier_init %{{.*}} {arrivals = array<i64: 2, 16>}
 // CHECK-NEXT: warp.barrier {ofCluster, withProducer}
 // CHECK: scf.for
 // CHECK: warp.mbarrier_wait %{{.*}} {index = 1 : i64, ofCluster}
-// CHECK-NEXT: warp.mbarrier_expect
+// CHECK-NEXT: warp.mbarrier_expect %{{.*}} {bytes = 16384 : i64, ofCluster}
 // CHECK-NEXT: warp.box_copy %{{.*}} to %{{.*}} on %{{[a-z0-9_]*}} :
 // CHECK-NEXT: warp.box_copy %{{.*}} to %{{.*}} on %{{.*}} {by = 0 : i64}
 // CHECK-NEXT: warp.box_copy %{{.*}} to %{{.*}} on %{{.*}} {by = 1 : i64, offset = 4096 : i64}
 // CHECK: warp.mbarrier_arrive %{{.*}} {index = 1 : i64, ofCluster}
-// CHECK: warp.mbarrier_wait %{{[a-z0-9_]*}}, %{{[a-z0-9_]*}} :
+// CHECK: warp.mbarrier_wait %{{[a-z0-9_]*}}, %{{[a-z0-9_]*}} {ofCluster}
 // CHECK: warp.barrier {ofCluster, withProducer}
 // CHECK-NEXT: warp.mbarrier_inval
 #b = #warp.layout<[2], offset = [[1]]>

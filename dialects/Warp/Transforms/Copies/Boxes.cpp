@@ -121,6 +121,8 @@ struct Lines {
   unsigned boxAxis(unsigned axis) const { return axis == along ? 0 : 1; }
 };
 
+constexpr StringLiteral notMultiple = "a stride is not known to be a multiple of what bulk copies ask for";
+
 /// Distributes an address over axes.
 class AxesOf {
 public:
@@ -147,23 +149,34 @@ public:
         box.coordinates[0].add(others, coefficient);
       else if (others.empty())
         box.baseOffset.add(ofLaunch, coefficient);
-      else
-        addOuter(ofLaunch, others, coefficient);
+      else if (!addOuter(ofLaunch, others, coefficient))
+        return notMultiple;
     }
     return box.baseOffset.divisibility() % unit == 0 ? "" : "its begin is not known to be aligned";
   }
 
 private:
-  void addOuter(const IndexSum::Factors &stride, const IndexSum::Factors &coordinate, int64_t coefficient) {
-    for (size_t axis = rowStride != 0; axis < box.strides.size(); ++axis)
-      if (IndexSum::areSame(box.strides[axis].terms.front().first, stride)) {
-        box.coordinates[axis + 1].add(coordinate, coefficient);
-        return;
-      }
-    IndexSum own;
-    own.add(stride, 1);
-    box.strides.push_back(own);
-    box.coordinates.emplace_back().add(coordinate, coefficient);
+  /// Adds a product to the axis of its stride. Of a constant factor the stride takes what makes it the multiple that bulk
+  /// copies ask for, the coordinate the rest; false where an axis has taken more than this product has.
+  bool addOuter(const IndexSum::Factors &stride, const IndexSum::Factors &coordinate, int64_t coefficient) {
+    for (size_t axis = rowStride != 0; axis < box.strides.size(); ++axis) {
+      const auto &[factors, taken] = box.strides[axis].terms.front();
+      if (!IndexSum::areSame(factors, stride))
+        continue;
+      box.coordinates[axis + 1].add(coordinate, coefficient / taken);
+      return coefficient % taken == 0;
+    }
+    auto times = [&](int64_t factor) {
+      IndexSum sum;
+      sum.add(stride, factor);
+      return sum;
+    };
+    int64_t taken = 1;
+    while (times(taken).divisibility() % unit != 0 && coefficient % (2 * taken) == 0)
+      taken *= 2;
+    box.strides.push_back(times(taken));
+    box.coordinates.emplace_back().add(coordinate, coefficient / taken);
+    return true;
   }
 
   Box &box;
@@ -313,7 +326,7 @@ FoundBox boxOf(const TilePlace &place, scf::ForOp loop, const TargetInfo &target
   if (int64_t(box.coordinates.size()) > target.boxCopies.mostRank)
     return none("its address is a sum of more strides than a tensor map has axes");
   if (llvm::any_of(box.strides, [&](const IndexSum &each) { return each.divisibility() % unit != 0; }))
-    return none("a stride is not known to be a multiple of what bulk copies ask for");
+    return none(notMultiple);
   std::optional<Bounds> bounds = place.mask ? boundsOf(place.mask, forms) : Bounds();
   if (!bounds)
     return none("its mask is no box");

@@ -1,12 +1,12 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // warp-multicast: programs that are neighbours along the grid's first axis share what their producers copy.
 //
-//   warp.mbarrier_init %ring {1, 8}            warp.mbarrier_init %ring {1, 16}
+//   warp.mbarrier_init %ring {1, 8}            warp.mbarrier_init %ring {2, 16}
 //   warp.barrier {withProducer}                warp.barrier {withProducer, ofCluster}
 //   scf.for {                                  scf.for {
 //     warp.produce {                             warp.produce {
 //       warp.mbarrier_wait %empty                  warp.mbarrier_wait %empty {ofCluster}
-//       warp.mbarrier_expect %full        ─▶       warp.mbarrier_expect %full
+//       warp.mbarrier_expect %full        ─▶       warp.mbarrier_expect %full {ofCluster}
 //       warp.box_copy %k[%i] on %full              warp.box_copy %k[%i] on %full {by = 0}
 //       warp.box_copy %v[%i] on %full              warp.box_copy %v[%i] on %full {by = 1}
 //     }                                          }
@@ -19,7 +19,9 @@
 // computed from differs along that axis. Where it may, what they are computed from before all loops is computed as the
 // other blocks compute it, and a predicate of the copy says whether it is the same (`where`): so the rows of a matmul's
 // programs are shared whatever order a grid of one axis puts them in. The blocks take turns in making copies, and each
-// waits, before it copies, until all of them have read what lay there; so they must make as many iterations. No block's barriers end before all blocks are done with them.
+// waits, before it copies, until all of them have read what lay there; so they must make as many iterations. It tells the
+// others, too, that it got that far: else a block whose copies are all its own could arrive twice at a barrier before the
+// other block's warps have arrived once, which count for the same. No block's barriers end before all are done with them.
 #include "compiler/Support/Remarks.h"
 #include "compiler/Target/TargetInfo.h"
 #include "dialects/Tile/IR/Schedule.h"
@@ -152,6 +154,7 @@ struct Shared {
   SmallVector<MbarrierInvalOp> ends;
   SmallVector<MbarrierArriveOp> arrivals;
   SmallVector<MbarrierWaitOp> waits;
+  SmallVector<MbarrierExpectOp> expects;
   SmallVector<BarrierOp> begun;
 };
 } // namespace
@@ -215,11 +218,15 @@ static StringRef findShared(func::FuncOp kernel, Shared &found) {
     } else if (auto barrier = dyn_cast<BarrierOp>(op); barrier && barrier.getWithProducer()) {
       found.begun.push_back(barrier);
       meet(op);
+    } else if (auto wait = dyn_cast<MbarrierWaitOp>(op);
+               wait && cast<SharedType>(wait.getBarrier().getType()).getShape()[0] == 2) {
+      found.waits.push_back(wait);
+      meet(op);
     } else if (op->getParentOfType<ProduceOp>()) {
-      if (auto wait = dyn_cast<MbarrierWaitOp>(op))
-        found.waits.push_back(wait);
-      if (isa<MbarrierWaitOp, MbarrierExpectOp>(op))
+      if (auto expect = dyn_cast<MbarrierExpectOp>(op)) {
+        found.expects.push_back(expect);
         meet(op);
+      }
       if (auto copy = dyn_cast<BoxCopyOp>(op)) {
         SharedCopy shared{copy, {}};
         bool may = isReachedByAll(op, differing) && llvm::all_of(op->getOperands(), [&](Value each) {
@@ -279,11 +286,13 @@ static Value areSame(ArrayRef<Value> values, int64_t blocks) {
 
 static void share(Shared &found, int64_t blocks) {
   for (MbarrierInitOp ring : found.rings)
-    ring.setArrivals({ring.getArrivals()[0], ring.getArrivals()[1] * blocks});
+    ring.setArrivals({ring.getArrivals()[0] * blocks, ring.getArrivals()[1] * blocks});
   for (MbarrierArriveOp arrive : found.arrivals)
     arrive.setOfCluster(true);
   for (MbarrierWaitOp wait : found.waits)
     wait.setOfCluster(true);
+  for (MbarrierExpectOp expect : found.expects)
+    expect.setOfCluster(true);
   for (BarrierOp barrier : found.begun)
     barrier.setOfCluster(true);
   for (auto [number, shared] : llvm::enumerate(found.copies)) {
