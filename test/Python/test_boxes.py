@@ -138,6 +138,38 @@ def test_strides_of_a_constant_and_what_nothing_is_known_of(seed, shifted, boxes
 
 
 @weft.jit
+def among_all_rows(a_ptr, b_ptr, c, N, H, K, D: wl.constexpr):
+    """Descriptors of all heads' rows, of which a program reads those of its own head."""
+    h = wl.program_id(0)
+    a = wl.make_tensor_descriptor(a_ptr, shape=[H * 64, K], strides=[K, 1], block_shape=[64, 32])
+    b = wl.make_tensor_descriptor(b_ptr, shape=[H * N, D], strides=[D, 1], block_shape=[32, D])
+    acc = wl.zeros((64, D), dtype=wl.float32)
+    for k in range(0, K, 32):
+        acc = wl.dot(a.load([h * 64, k]), b.load([h * N + k, 0]), acc)
+    i, d = h * 64 + wl.arange(0, 64), wl.arange(0, D)
+    wl.store(c + i[:, None] * D + d[None, :], acc)
+
+
+def test_rows_of_a_head_among_all(seed):
+    """A head's first row is a product of what the launch knows and the head, in a tensor that ends behind all heads."""
+    kernel = boxed(among_all_rows, "a_ptr:*bf16:16, b_ptr:*bf16:16, c:*fp32:16, N:i32, H:i32, K:i32:16, D=64", 4, 3)
+    assert kernel.ptx.count("// weft.tensor_map") == 2
+    random = np.random.default_rng(seed)
+    N, H, K = 100, 3, 128  # what lies behind a head's rows is the next one's, and behind the last there is nothing
+    (a, a64), (b, b64) = (bits(random.standard_normal(shape), "bf16") for shape in ((H * 64, K), (H * N, 64)))
+    c = np.full((H * 64, 64), np.nan, np.float32)
+    report = weft.simulator.launch(
+        kernel.ptx, kernel.name, H, 32 * kernel.num_warps, [a, b, c, np.int32(N), np.int32(H), np.int32(K)],
+        shared=kernel.shared_bytes,
+    )  # fmt: skip
+    assert report.findings == []
+    rows = np.concatenate([b64, np.zeros((K, 64))])
+    for h in range(H):
+        wanted = a64[h * 64 : h * 64 + 64] @ rows[h * N : h * N + K]
+        np.testing.assert_allclose(c[h * 64 : h * 64 + 64], wanted, atol=5e-4, rtol=0)
+
+
+@weft.jit
 def from_the_middle(
     a, b, c, K, begin, limit,
     MASKED: wl.constexpr, OTHER: wl.constexpr, BACK: wl.constexpr,

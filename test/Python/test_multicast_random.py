@@ -67,6 +67,21 @@ def attention(
     wl.store(o + (h * N + rows[:, None]) * D + d[None, :], acc / total[:, None], mask=rows[:, None] < N)
 
 
+@weft.jit
+def of_each_head(a, b, c, M, N, K, H, BM: wl.constexpr, BN: wl.constexpr, BK: wl.constexpr):
+    """A loop around that of the products, with as many iterations in every program: its ring goes on in it."""
+    a_tiles = wl.make_tensor_descriptor(a, shape=[M, K], strides=[K, 1], block_shape=[BM, BK])
+    b_tiles = wl.make_tensor_descriptor(b, shape=[H * N, K], strides=[K, 1], block_shape=[BN, BK])
+    m, n = wl.program_id(0) * BM, wl.program_id(1) * BN
+    for h in range(H):
+        acc = wl.zeros((BM, BN), wl.float32)
+        for k in range(0, K, BK):
+            acc = wl.dot(a_tiles.load([m, k]), b_tiles.load([h * N + n, k]).T, acc)
+        i, j = m + wl.arange(0, BM), n + wl.arange(0, BN)
+        at = (h * M + i[:, None]) * N + j[None, :]
+        wl.store(c + at, acc, mask=(i[:, None] < M) & (j[None, :] < N))
+
+
 def both(kernel, grid, arguments, out, cluster, order, **options):
     """The results without clusters and with them, each without findings, and the copies that were shared."""
     found = []
@@ -129,3 +144,17 @@ def test_attention(seed, monkeypatch, causal, heads_first, number):
     )  # fmt: skip
     assert alone == together
     assert heads_first or (shared > 0) == (not causal)
+
+
+@pytest.mark.parametrize("cluster, K, H", [(2, 64, 3), (2, 192, 2), (4, 128, 5), (2, 0, 2)])
+def test_loops_around(seed, monkeypatch, cluster, K, H):
+    monkeypatch.setenv("WEFT_TARGET", "sm_90a")
+    random = np.random.default_rng(seed)
+    M, N = 500, 96
+    a, b, c = halves(random, M, max(K, 16)), halves(random, H * N, max(K, 16)), np.empty((H, M, N), np.float32)
+    sizes = [np.int32(size) for size in (M, N, K, H)]
+    (alone, _), (shared, copies) = both(
+        of_each_head, (4, 2), (a, b, c, *sizes), c, cluster, int(random.integers(0, 50)),
+        BM=128, BN=64, BK=64, num_warps=8, num_stages=3,
+    )  # fmt: skip
+    assert alone == shared and (copies > 0) == (K > 0)

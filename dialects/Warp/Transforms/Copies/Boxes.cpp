@@ -126,8 +126,10 @@ constexpr StringLiteral notMultiple = "a stride is not known to be a multiple of
 /// Distributes an address over axes.
 class AxesOf {
 public:
-  /// `row`: the stride of lines, one product; null where there is one line.
-  AxesOf(Box &box, const IndexSum *row, int64_t strideElements) : box(box), unit(strideElements) {
+  /// `row`: the stride of lines, one product; null where there is one line. `inRows`: products of that stride and of what
+  /// the launch knows besides are rows of the tensor, as those of a head among all heads' rows, and no axis of their own.
+  AxesOf(Box &box, const IndexSum *row, int64_t strideElements, bool inRows)
+      : box(box), unit(strideElements), inRows(inRows) {
     box.coordinates.emplace_back();
     if (!row)
       return;
@@ -149,6 +151,8 @@ public:
         box.coordinates[0].add(others, coefficient);
       else if (others.empty())
         box.baseOffset.add(ofLaunch, coefficient);
+      else if (std::optional<IndexSum::Factors> rows = rowsIn(ofLaunch, coefficient))
+        box.coordinates[1].add(llvm::to_vector<2>(llvm::concat<Value>(*rows, others)), coefficient / rowStride);
       else if (!addOuter(ofLaunch, others, coefficient))
         return notMultiple;
     }
@@ -156,6 +160,20 @@ public:
   }
 
 private:
+  /// What the launch knows of a product but the stride of lines, where it may count rows.
+  std::optional<IndexSum::Factors> rowsIn(const IndexSum::Factors &factors, int64_t coefficient) const {
+    IndexSum::Factors rest = factors;
+    for (Value factor : rowFactors) {
+      auto found = llvm::find(rest, factor);
+      if (found == rest.end())
+        return std::nullopt;
+      rest.erase(found);
+    }
+    bool fits = inRows && rowStride != 0 && coefficient % rowStride == 0;
+    return fits && llvm::all_of(rest, [](Value each) { return each.getType().isInteger(32); }) ? std::optional(rest)
+                                                                                               : std::nullopt;
+  }
+
   /// Adds a product to the axis of its stride. Of a constant factor the stride takes what makes it the multiple that bulk
   /// copies ask for, the coordinate the rest; false where an axis has taken more than this product has.
   bool addOuter(const IndexSum::Factors &stride, const IndexSum::Factors &coordinate, int64_t coefficient) {
@@ -182,6 +200,7 @@ private:
   Box &box;
   IndexSum::Factors rowFactors;
   int64_t rowStride = 0, unit;
+  bool inRows;
 };
 
 /// Sets the sizes that a mask gives; why it gives none, or empty. What no mask keeps from elements before a tensor's
@@ -305,6 +324,28 @@ struct TilePlace {
   int64_t bytes; // of an element
 };
 
+/// Places a tile in a tensor: strides, coordinates and sizes. Why it is in none, or empty.
+StringRef placeIn(Box &box, const TilePlace &place, const IndexForm &form, const Bounds &bounds, bool inRows,
+                  const TargetInfo &target) {
+  const Lines &lines = place.lines;
+  const IndexSum *row = lines.line ? &form.steps[*lines.line] : nullptr;
+  const int64_t unit = target.boxCopies.strideBytes / place.bytes;
+  AxesOf axes(box, row, unit, inRows);
+  if (StringRef hindrance = axes.add(form.offset); !hindrance.empty())
+    return hindrance;
+  if (int64_t(box.coordinates.size()) > target.boxCopies.mostRank)
+    return "its address is a sum of more strides than a tensor map has axes";
+  if (llvm::any_of(box.strides, [&](const IndexSum &each) { return each.divisibility() % unit != 0; }))
+    return notMultiple;
+  bool isWithin =
+      place.op->getParentOfType<func::FuncOp>()->hasAttr(tile::ordersAccessesAttrName); // a program's tensors
+  if (StringRef hindrance = setSizes(box, bounds, lines, isWithin); !hindrance.empty())
+    return hindrance;
+  // Boxes that begin between two units along their lines are illegal instructions (seen on an H200).
+  return box.coordinates[0].divisibility() % unit == 0 ? ""
+                                                       : "where it begins along its lines is not known to be aligned";
+}
+
 FoundBox boxOf(const TilePlace &place, scf::ForOp loop, const TargetInfo &target) {
   auto none = [](StringRef hindrance) { return FoundBox{std::nullopt, hindrance}; };
   const Lines &lines = place.lines;
@@ -315,35 +356,28 @@ FoundBox boxOf(const TilePlace &place, scf::ForOp loop, const TargetInfo &target
   const IndexSum *row = lines.line ? &form->steps[*lines.line] : nullptr;
   if (form->steps[lines.along].constant() != 1 || (row && (row->terms.size() != 1 || !row->isOfLaunch())))
     return none("its addresses are no box of a tensor with strides");
-  int64_t unit = target.boxCopies.strideBytes / place.bytes;
-  Box box;
-  box.base = form->base;
   if (IndexSum(form->base).divisibility() % target.boxCopies.strideBytes != 0)
     return none("its begin is not known to be aligned");
-  AxesOf axes(box, row, unit);
-  if (StringRef hindrance = axes.add(form->offset); !hindrance.empty())
-    return none(hindrance);
-  if (int64_t(box.coordinates.size()) > target.boxCopies.mostRank)
-    return none("its address is a sum of more strides than a tensor map has axes");
-  if (llvm::any_of(box.strides, [&](const IndexSum &each) { return each.divisibility() % unit != 0; }))
-    return none(notMultiple);
   std::optional<Bounds> bounds = place.mask ? boundsOf(place.mask, forms) : Bounds();
   if (!bounds)
     return none("its mask is no box");
-  bool isWithin =
-      place.op->getParentOfType<func::FuncOp>()->hasAttr(tile::ordersAccessesAttrName); // a program's tensors
-  if (StringRef hindrance = setSizes(box, *bounds, lines, isWithin); !hindrance.empty())
-    return none(hindrance);
-  // Boxes that begin between two units along their lines are illegal instructions (seen on an H200).
-  if (box.coordinates[0].divisibility() % unit != 0)
-    return none("where it begins along its lines is not known to be aligned");
-  box.box.assign(box.coordinates.size(), 1);
-  box.box[0] = int32_t(lines.width);
-  if (lines.line)
-    box.box[1] = int32_t(lines.height);
-  box.isVector = !lines.line;
-  box.parts = partsOf(lines, place.bytes);
-  return {std::move(box), ""};
+  StringRef first;
+  for (bool inRows : {false, true}) {
+    Box box;
+    box.base = form->base;
+    StringRef hindrance = placeIn(box, place, *form, *bounds, inRows, target);
+    first = inRows ? first : hindrance;
+    if (!hindrance.empty())
+      continue;
+    box.box.assign(box.coordinates.size(), 1);
+    box.box[0] = int32_t(lines.width);
+    if (lines.line)
+      box.box[1] = int32_t(lines.height);
+    box.isVector = !lines.line;
+    box.parts = partsOf(lines, place.bytes);
+    return {std::move(box), ""};
+  }
+  return none(first);
 }
 
 } // namespace
