@@ -3,6 +3,7 @@
 #include "compiler/Differentiate/ScalarDerivative.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/Matchers.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -98,6 +99,29 @@ std::optional<Value> partial(const Partials &s, Operation *op, unsigned operand,
 
 } // namespace
 
+/// Of r = 1 / (1 + exp(u)), the logistic function of -u: exp(u). Null of other ops.
+static math::ExpOp logisticPower(Operation *op) {
+  auto division = dyn_cast<arith::DivFOp>(op);
+  if (!division || !matchPattern(division.getLhs(), m_OneFloat()))
+    return {};
+  auto sum = division.getRhs().getDefiningOp<arith::AddFOp>();
+  if (!sum)
+    return {};
+  Value other = matchPattern(sum.getLhs(), m_OneFloat())   ? sum.getRhs()
+                : matchPattern(sum.getRhs(), m_OneFloat()) ? sum.getLhs()
+                                                           : Value();
+  return other ? other.getDefiningOp<math::ExpOp>() : math::ExpOp();
+}
+
+/// The derivative of r = 1 / (1 + exp(u)) by u, times `g`: -g r (1 - r). Op by op it would be NaN where exp(u) is
+/// infinite, 0 times infinity, though r is 0 there. Below 0, where r is near 1, 1 - r is exp(u) r without cancelling.
+static Value logisticPartial(const Partials &s, math::ExpOp power, Value r, Value g) {
+  Value u = power.getOperand();
+  Value below = s.compare(arith::CmpFPredicate::OLT, u, s.zeroLike(u));
+  Value rest = s.select(below, s.mul(power, r), s.sub(s.constant(r, 1.0), r));
+  return s.neg(s.mul(s.mul(g, r), rest));
+}
+
 static FailureOr<Value> partialOrError(const Partials &s, Operation *op, unsigned operand, Value g) {
   std::optional<Value> part = partial(s, op, operand, g);
   if (part)
@@ -133,6 +157,11 @@ FailureOr<ScalarGradients> weft::differentiateScalars(ImplicitLocOpBuilder &b, A
     Value gradient = gradients.lookup(op->getResult(0));
     if (!gradient)
       continue;
+    if (math::ExpOp power = logisticPower(op)) {
+      if (depends(power.getOperand()))
+        add(power.getOperand(), logisticPartial(s, power, op->getResult(0), gradient));
+      continue;
+    }
     for (auto [i, operand] : llvm::enumerate(op->getOperands())) {
       if (!depends(operand))
         continue;
@@ -162,6 +191,11 @@ FailureOr<ScalarGradients> weft::lineariseScalars(ImplicitLocOpBuilder &b, Array
     Value result = op->getResult(0);
     if (Value given = tangentOf(result)) {
       tangents[result] = given;
+      continue;
+    }
+    if (math::ExpOp power = logisticPower(op)) {
+      if (Value tangent = known(power.getOperand()))
+        tangents[result] = logisticPartial(s, power, result, tangent);
       continue;
     }
     Value sum;

@@ -26,7 +26,10 @@ def sigmoid(a: Any) -> Scalar:
 def softplus(a: Any) -> Scalar:
     """log(1 + exp(a)), without overflow."""
     a = scalars.real(a)
-    return scalars.maximum(a, 0.0) + scalars.function("log1p", scalars.function("exp", -a.__abs__()))
+    positive = a > 0
+    # Selections, since the derivative of max(a, 0) is 0 at 0, as that of |a| is, and this one's is 1/2.
+    smaller = scalars.function("exp", scalars.where(positive, -a, a))
+    return scalars.where(positive, a, 0.0) + scalars.function("log1p", smaller)
 
 
 def silu(a: Any) -> Scalar:

@@ -77,8 +77,17 @@ def _truncated(a: Any, b: Any) -> Scalar:
 
 
 def _fmod(a: Any, b: Any) -> Scalar:
-    """The remainder with the dividend's sign."""
-    return scalars.scalar(a) - _truncated(a, b) * b
+    return scalars.truncated_remainder(a, b)
+
+
+def _numbers_first(body: Callable[[Any, Any], Scalar]) -> Callable[[Any, Any], Scalar]:
+    """torch.fmax and fmin: of a NaN and a number the number."""
+
+    def call(a: Any, b: Any) -> Scalar:
+        a, b = scalars.real(a), scalars.real(b)
+        return scalars.where(a != a, b, scalars.where(b != b, a, body(a, b)))
+
+    return call
 
 
 def _remainder(a: Any, b: Any) -> Scalar:
@@ -214,9 +223,10 @@ _TABLE: dict[str, Callable[..., Any]] = {
     **{name: _function(name) for name in ("sin", "cos", "tanh", "erf")},
     "log1p": _function("log1p"),
     "log10": _one(lambda a: scalars.function("log2", a) * math.log10(2)),
-    "expm1": _one(lambda a: scalars.function("exp", a) - 1.0),
+    "expm1": _function("expm1"),
     "softplus": _one(bodies.softplus),
-    "logsigmoid": _one(lambda a: -bodies.softplus(-scalars.real(a))),
+    # torch.nn.functional.logsigmoid calls itself log_sigmoid
+    **dict.fromkeys(("logsigmoid", "log_sigmoid"), _one(lambda a: -bodies.softplus(-scalars.real(a)))),
     "isnan": _one(lambda a: scalars.real(a) != scalars.real(a)),
     "isinf": _one(lambda a: scalars.real(a).__abs__() == math.inf),
     **{name: _whole(name) for name in ("floor", "ceil", "trunc")},
@@ -251,8 +261,10 @@ _TABLE: dict[str, Callable[..., Any]] = {
     "__rrshift__": lambda x, y: applied(operator.rshift, y, x),
     **dict.fromkeys(("pow", "power", "__pow__"), lambda x, y: applied(scalars.power, x, y)),
     "__rpow__": lambda x, y: applied(scalars.power, y, x),
-    **dict.fromkeys(("maximum", "fmax"), _two(scalars.maximum)),
-    **dict.fromkeys(("minimum", "fmin"), _two(scalars.minimum)),
+    "maximum": _two(scalars.maximum),
+    "minimum": _two(scalars.minimum),
+    "fmax": _two(_numbers_first(scalars.maximum)),
+    "fmin": _two(_numbers_first(scalars.minimum)),
     **dict.fromkeys(("clamp", "clip"), _clamp),
     "max": _larger,
     "min": _smaller,

@@ -262,8 +262,19 @@ def _same(a: Any, b: Any) -> tuple[Scalar, Scalar]:
     return (x if x.type == I32 else _integer(x)), (y if y.type == I32 else _integer(y))
 
 
+def _truths(a: Any, b: Any) -> bool:
+    """Whether both are truths. As torch and NumPy have it, their sum is "or" and their product "and"."""
+    return all(isinstance(x, bool) or (isinstance(x, Scalar) and x.type == I1) for x in (a, b))
+
+
 def binary(name: str, a: Any, b: Any) -> Scalar:
     """``add``, ``sub``, ``mul`` or ``div``."""
+    a, b = _known(a), _known(b)
+    if _truths(a, b):
+        bits = {"add": "arith.ori", "mul": "arith.andi"}.get(name)
+        if bits is None:
+            raise places.error("expected two numbers to subtract, but got two truths", "a ^ b is where they differ")
+        return Scalar(_op(bits, [scalar(a), scalar(b)], I1))
     x, y = _same(a, b)
     largest = {"add": operator.add, "mul": operator.mul}.get(name)
     below = _bound(x, y, largest) if largest else None
@@ -295,7 +306,12 @@ def quotient(a: Any, b: Any) -> Scalar:
     """``a // b``, rounded down; ``a`` of integers where b is 0."""
     a, b = _operands(a, b)
     if F32 in (a.type, b.type):
-        return function("floor", real(a) / b)
+        a, b = real(a), real(b)
+        rest = remainder(a, b)
+        # a / b itself may round up to the next whole number: 0.3 // 0.1 is 2. What is left of less than 0 may round to
+        # all of b, and is infinite of an infinite one.
+        whole = where(rest == b, -1.0, function("roundeven", (a - rest) / b))
+        return where(b == 0, function("floor", a / b), whole)
     a, b, _, wrong = _divided(a, b)
     found = Scalar(_op("arith.divsi", [a, b], I32), _quotient_bound(a, b))
     return found if wrong is None else where(wrong, found - 1, found)
@@ -315,16 +331,31 @@ def _quotient_bound(a: Scalar, b: Scalar) -> int | None:
 
 
 def remainder(a: Any, b: Any) -> Scalar:
-    """``a % b``, with the divisor's sign; 0 of integers where b is 0."""
+    """``a % b``, with the divisor's sign; 0 of integers where b is 0. Of reals exact for quotients below 2²⁴."""
     a, b = _operands(a, b)
     if F32 in (a.type, b.type):
-        return real(a) - real(b) * quotient(a, b)
+        rest = truncated_remainder(a, b)
+        return where((rest != 0) & ((rest < 0) ^ (b < 0)), rest + b, rest)
     a, b, rest, wrong = _divided(a, b)
     if wrong is None:
         return rest
     found = where(wrong, rest + b, rest)
     found.below = None if b.below is None else max(b.below - 1, 1)
     return found
+
+
+def truncated_remainder(a: Any, b: Any) -> Scalar:
+    """The remainder of ``a / b`` rounded towards 0, with the dividend's sign: C's fmod. Of reals exact for quotients
+    below 2²⁴, since the quotient that is rounded is off by one at most, which the remainder's size and sign tell."""
+    a, b = _operands(a, b)
+    if F32 not in (a.type, b.type):
+        return a - truncated(a, b) * b
+    a, b = real(a), real(b)
+    size, by = where(a < 0, -a, a), where(b < 0, -b, b)
+    whole = function("floor", size / by)
+    rest = where(whole == 0, size, Scalar(_op("math.fma", [-whole, by, size], F32)))  # of an infinite b too
+    rest = where(rest < 0, rest + by, where(rest >= by, rest - by, rest))
+    return where(a < 0, -rest, rest)
 
 
 _FLOAT_ORDER = {"eq": 1, "gt": 2, "ge": 3, "lt": 4, "le": 5, "ne": 13}  # ordered, but une
@@ -373,15 +404,15 @@ def truth(value: Any) -> Scalar:
 def where(condition: Any, a: Any, b: Any) -> Scalar:
     """``a`` where the condition holds, else ``b``; two truths give a truth."""
     a, b = _known(a), _known(b)
-    if all(isinstance(x, bool) or (isinstance(x, Scalar) and x.type == I1) for x in (a, b)):
-        x, y = scalar(a), scalar(b)
-    else:
-        x, y = _same(a, b)
+    x, y = (scalar(a), scalar(b)) if _truths(a, b) else _same(a, b)
     return Scalar(_op("arith.select", [truth(condition), x, y], x.type), _bound(x, y, max))
 
 
 def maximum(a: Any, b: Any) -> Scalar:
     """The larger of two numbers; NaN where one is NaN."""
+    a, b = _known(a), _known(b)
+    if _truths(a, b):
+        return binary("add", a, b)
     x, y = _same(a, b)
     either = x.below is not None or y.below is not None
     below = _bound(x, y, max) or (NUMBERS if either else None)
@@ -390,6 +421,9 @@ def maximum(a: Any, b: Any) -> Scalar:
 
 def minimum(a: Any, b: Any) -> Scalar:
     """The smaller of two numbers; NaN where one is NaN."""
+    a, b = _known(a), _known(b)
+    if _truths(a, b):
+        return binary("mul", a, b)
     x, y = _same(a, b)
     return Scalar(_op("arith.minimumf" if x.type == F32 else "arith.minsi", [x, y], x.type), _bound(x, y, min))
 
@@ -400,20 +434,26 @@ def function(name: str, value: Any) -> Scalar:
 
 
 def power(base: Any, exponent: Any) -> Scalar:
-    """``base ** exponent``: small whole exponents by products, others through the logarithm (of base > 0)."""
+    """``base ** exponent``: of known whole exponents by products, so of any base; else the machine's logarithm, NaN of
+    a base below 0 with an exponent that is not whole."""
     base, exponent = _known(base), _known(exponent)
-    if not isinstance(exponent, Scalar) and -8 <= exponent <= 8 and exponent == int(exponent):
-        result: Any = 1.0
-        for _ in range(abs(int(exponent))):
-            result = base if isinstance(result, float) else result * base
-        return real(result) if exponent >= 0 else 1.0 / real(result)
+    if not isinstance(exponent, Scalar) and abs(exponent) <= 1024 and exponent == int(exponent):
+        return _product(real(base) if exponent >= 0 else 1.0 / real(base), abs(int(exponent)))
     if not isinstance(exponent, Scalar) and float(exponent) == 0.5:
         return function("sqrt", base)
     if not isinstance(exponent, Scalar) and float(exponent) == -0.5:
         return function("rsqrt", base)
     if not isinstance(base, Scalar) and base > 0:
         return function("exp2", real(exponent) * math.log2(base))
-    return function("exp2", real(exponent) * function("log2", base))
+    return Scalar(_op("math.powf", [real(base), real(exponent)], F32))
+
+
+def _product(factor: Scalar, many: int) -> Scalar:
+    """``many`` equal factors multiplied, by squares."""
+    if many <= 1:
+        return factor if many else constant(1.0)
+    half = _product(factor, many // 2)
+    return half * half * factor if many % 2 else half * half
 
 
 # ---- Elements of tensors

@@ -156,6 +156,18 @@ class Tensor(Overloads):
 
     __rand__, __ror__, __rxor__ = __and__, __or__, __xor__
 
+    def __lshift__(self, other: Any) -> Tensor:
+        return map_tensors(operator.lshift, self, other)
+
+    def __rlshift__(self, other: Any) -> Tensor:
+        return map_tensors(operator.lshift, other, self)
+
+    def __rshift__(self, other: Any) -> Tensor:
+        return map_tensors(operator.rshift, self, other)
+
+    def __rrshift__(self, other: Any) -> Tensor:
+        return map_tensors(operator.rshift, other, self)
+
     def __neg__(self) -> Tensor:
         return map_tensors(operator.neg, self)
 

@@ -146,6 +146,19 @@ INSTANTIATE_TEST_SUITE_P(
         "%one = arith.constant 1.0 : f64\n%s = arith.addf %one, %e : f64\n%b = arith.divf %e, %s : f64\n"
         "%r = arith.addf %a, %b : f64"));
 
+/// 1 / (1 + exp(-x)) where exp(-x) is infinite in f32, and near 1, where 1 - r cancels.
+TEST(ScalarDerivative, LogisticFunction) {
+  Scalar logistic("%one = arith.constant 1.0 : f64\n%m = arith.negf %x : f64\n%e = math.exp %m : f64\n"
+                  "%s = arith.addf %e, %one : f64\n%r = arith.divf %one, %s : f64");
+  FailureOr<ScalarGradients> found = logistic.differentiate();
+  ASSERT_TRUE(succeeded(found));
+  Value slope = found->lookup(logistic.function.getArgument(0));
+  EXPECT_EQ(logistic.run(-1000, 0).lookup(slope), 0);
+  EXPECT_EQ(logistic.run(1000, 0).lookup(slope), 0);
+  EXPECT_NEAR(logistic.run(40, 0).lookup(slope) / std::exp(-40), 1, 1e-12);
+  EXPECT_NEAR(logistic.run(0.5, 0).lookup(slope), 0.2350037122015945, 1e-15);
+}
+
 TEST(ScalarDerivative, TiesAndZeros) {
   Scalar relu("%z = arith.constant 0.0 : f64\n%r = arith.maximumf %x, %z : f64");
   FailureOr<ScalarGradients> found = relu.differentiate();

@@ -112,6 +112,31 @@ Value log(Value x, Emitter &e) {
   return f.select(f.compare(LLVM::FCmpPredicate::oeq, scaled, 0), f.number(-infinity), result);
 }
 
+// Near 0 Taylor's series, whose next term is 2^-25 of the sum at 0.35: there exp(x) - 1 would cancel.
+Value expm1(Value x, Emitter &e) {
+  Builder f{e};
+  Value rest = f.polynomial(x, {1. / 2, 1. / 6, 1. / 24, 1. / 120, 1. / 720, 1. / 5040});
+  Value small = f.fma(f.mul(x, x), rest, x);
+  return f.select(f.compare(LLVM::FCmpPredicate::olt, f.abs(x), 0.35), small, f.sub(exp(x, e), f.number(1)));
+}
+
+// The sign is that of x where y is odd. 1^y and x^0 are 1, of NaN and infinities too.
+Value pow(Value x, Value y, Emitter &e) {
+  Builder f{e};
+  using P = LLVM::FCmpPredicate;
+  auto both = [&](Value a, Value b) { return LLVM::AndOp::create(e.b, e.loc, a, b); };
+  auto floorIs = [&](P predicate, Value a) {
+    return LLVM::FCmpOp::create(e.b, e.loc, predicate, LLVM::FFloorOp::create(e.b, e.loc, a), a);
+  };
+  Value magnitude = exp2(f.mul(y, log2(f.abs(x), e)), e);
+  Value odd = both(floorIs(P::oeq, y), floorIs(P::une, f.mul(y, f.number(0.5))));
+  Value result = f.select(odd, f.copySign(magnitude, x), magnitude);
+  Value undefined = both(f.compare(P::olt, x, 0), floorIs(P::une, y));
+  result = f.select(undefined, f.number(std::numeric_limits<double>::quiet_NaN()), result);
+  Value one = LLVM::OrOp::create(e.b, e.loc, f.compare(P::oeq, x, 1), f.compare(P::oeq, y, 0));
+  return f.select(one, f.number(1), result);
+}
+
 // With u = 1 + x rounded, log(1 + x) = log(u) + (x - (u - 1)) / u up to the square of the rounding error.
 Value log1p(Value x, Emitter &e) {
   Builder f{e};

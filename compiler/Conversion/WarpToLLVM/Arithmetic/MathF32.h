@@ -15,6 +15,11 @@ mlir::Value exp(mlir::Value x, Emitter &e);
 mlir::Value log2(mlir::Value x, Emitter &e);
 /// Natural logarithm, 2 ulp.
 mlir::Value log(mlir::Value x, Emitter &e);
+/// e^x - 1, 5 ulp.
+mlir::Value expm1(mlir::Value x, Emitter &e);
+/// x^y through the base-2 logarithm of |x|, off by about |y log2 x| 2^-23 of itself; of x below 0 where y is whole, else
+/// NaN.
+mlir::Value pow(mlir::Value x, mlir::Value y, Emitter &e);
 /// log(1 + x), 3 ulp.
 mlir::Value log1p(mlir::Value x, Emitter &e);
 /// `sqrt.approx.f32` and `rsqrt.approx.f32` (1 and 2 ulp).

@@ -66,6 +66,15 @@ LogicalResult lowerRsqrt(math::RsqrtOp op, Emitter &e) {
   });
 }
 
+LogicalResult lowerPower(math::PowFOp op, Emitter &e) {
+  Type type = registerType(op.getType());
+  if (type.isF64())
+    return op.emitOpError("is not available for f64; cast to f32 before");
+  return e.perRegister(op, [&](ArrayRef<Value> in) -> Value {
+    return truncateFromF32(f32::pow(extendToF32(in[0], e), extendToF32(in[1], e), e), type, e);
+  });
+}
+
 } // namespace
 
 void addMathLowerings(LoweringTable &table) {
@@ -74,6 +83,8 @@ void addMathLowerings(LoweringTable &table) {
   addF32<math::LogOp>(table, f32::log);
   addF32<math::Log2Op>(table, f32::log2);
   addF32<math::Log1pOp>(table, f32::log1p);
+  addF32<math::ExpM1Op>(table, f32::expm1);
+  table.add<math::PowFOp>(lowerPower);
   addF32<math::SqrtOp, LLVM::SqrtOp>(table, f32::sqrt);
   addAngle<math::SinOp>(table, f32::sin);
   addAngle<math::CosOp>(table, f32::cos);
