@@ -93,3 +93,76 @@ def test_objects(operands):
         check(mod)
         mod.slopes.mul_(3)
         check(mod)
+
+
+class Around(torch.nn.Module):
+    """A module whose score_mod reads it by its name."""
+
+    def __init__(self):
+        super().__init__()
+        self.slopes, self.cap = torch.nn.Parameter(torch.randn(2)), 3.0
+        self.register_buffer("table", torch.randn(2, 12))
+
+    def forward(self, q, k, v):
+        def capped(s, b, h, n, m):
+            return self.cap * weft.tanh((s + self.slopes[h] * m + self.table[h, m]) / self.cap)
+
+        return weft.attention.attend(q, k, v, score_mod=capped)
+
+
+class ByMethod(Around):
+    """One whose score_mod is a method of its own."""
+
+    def capped(self, s, b, h, n, m):
+        return self.cap * weft.tanh((s + self.slopes[h] * m + self.table[h, m]) / self.cap)
+
+    def forward(self, q, k, v):
+        return weft.attention.attend(q, k, v, score_mod=self.capped)
+
+
+@pytest.mark.parametrize("kind", [Around, ByMethod])
+def test_modules(kind, operands):
+    """A module's own parameters, buffers and numbers: in one graph, with gradients, changed and replaced."""
+    torch._dynamo.reset()
+    q, k, v = operands
+    module = kind()
+    compiled = torch.compile(module, backend="aot_eager", fullgraph=True)
+
+    def check():
+        slopes, cap = module.slopes.detach().double().requires_grad_(), module.cap
+        scores = q.double() @ k.double().mT / 4 + slopes[:, None, None] * torch.arange(12) + module.table[:, None]
+        wanted = torch.softmax(cap * torch.tanh(scores / cap), -1) @ v.double()
+        found = compiled(q, k, v)
+        near(found.detach(), wanted.detach())
+        given = torch.randn_like(found)
+        ours = torch.autograd.grad(found, module.slopes, given)[0]
+        exact = torch.autograd.grad(wanted, slopes, given.double())[0]
+        assert (ours - exact).abs().max() < 1e-5 * 12  # sums of terms that are multiplied by m
+
+    check()
+    with torch.no_grad():
+        module.slopes.mul_(3)
+    check()
+    module.cap = 2.0
+    check()
+    module.table, module.slopes = torch.randn(2, 12), torch.nn.Parameter(torch.randn(2))
+    check()
+
+
+class Called(torch.nn.Module):
+    """One whose score_mod calls a module: what that reads is not known."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner = torch.nn.Identity()
+
+    def forward(self, q, k, v):
+        inner = self.inner
+        return weft.attention.attend(q, k, v, score_mod=lambda s, b, h, n, m: inner(s))
+
+
+def test_modules_that_are_called(operands):
+    torch._dynamo.reset()
+    compiled = torch.compile(Called(), backend="aot_eager", fullgraph=True)
+    with pytest.raises(torch._dynamo.exc.Unsupported, match="a value of type 'Identity'"):
+        compiled(*operands)

@@ -63,9 +63,9 @@ class Reads:
         self._open: list[Any] = []
         self._kinds: set[type] = set()
 
-    def key(self, *values: Any) -> Hashable:
-        """A hashable copy of the values. Raises Unknown."""
-        found: list[Hashable] = [self.value(value) for value in values]
+    def key(self, *values: Any, bare: bool = True) -> Hashable:
+        """A hashable copy of the values, used otherwise than for attributes where they are ``bare``. Raises Unknown."""
+        found: list[Hashable] = [self._variable(value, bare) for value in values]
         looked: set[tuple[int, str]] = set()
         again = bool(self._open)
         while again:  # what is found may have code with names of its own

@@ -22,6 +22,7 @@ from torch._subclasses.fake_tensor import unset_fake_temporarily
 
 from ..compiler.code import names_of
 from ..compiler.keys import Same
+from ..compiler.objects import is_bare
 from ..compiler.origins import LIBRARIES, is_foreign, is_own, root
 from ..compiler.reads import MISSING, Reads, Unknown
 from ..runtime.dynamo import Values, entrance, guard
@@ -44,7 +45,8 @@ class _Values(Values):
         super().__init__(tx)
         self._around = 0  # how many functions the present value is around
         self._names: frozenset[str] = frozenset()  # attributes that functions made in the compiled one ask for
-        self._compared: list[tuple[Any, Any]] = []  # (source, value): what is to be guarded by value
+        # What is to be guarded by value: its source, itself, and whether it is used otherwise than for attributes.
+        self._compared: list[tuple[Any, Any, bool]] = []
 
     def tensor(self, variable: Any) -> Any:
         fake = super().tensor(variable)
@@ -53,7 +55,7 @@ class _Values(Values):
             return fake
         return super().tensor(variable.call_method(self.tx, "to", [variables.ConstantVariable.create(dtype)], {}))
 
-    def object(self, variable: Any) -> Any:
+    def object(self, variable: Any, bare: bool = True) -> Any:
         kind = variable.python_type()
         if (kind.__module__, kind.__qualname__) == (_FLEX, "BlockMask"):
             return self._block_mask(variable)
@@ -62,8 +64,15 @@ class _Values(Values):
             return type(variable.value)(*(self.of(variable.var_getattr(self.tx, name)) for name in fields))
         if variable.source is None or self.tx.output.side_effects.has_pending_mutation(variable):
             return super().object(variable)
-        self._guard(variable.source, variable.value)
+        self._guard(variable.source, variable.value, bare)
         return variable.value
+
+    def _held(self, variable: Any, bare: bool) -> Any:
+        """What is around a function: of an object that is not ``bare``, a module of torch too, attributes alone."""
+        found = variable.realize()
+        if not bare and isinstance(found, variables.UserDefinedObjectVariable):
+            return self.object(found, bare)
+        return self.of(found)
 
     def _block_mask(self, variable: Any) -> Any:
         """What a BlockMask holds: its tables are tensors of the graph, its mask_mod a function as any other. Of one
@@ -94,7 +103,7 @@ class _Values(Values):
         if isinstance(variable, (variables.UserDefinedClassVariable, variables.PythonModuleVariable)):
             return self._named(variable)
         if isinstance(variable, variables.UserMethodVariable):
-            return types.MethodType(self._function(variable), self.of(variable.obj))
+            return types.MethodType(self._function(variable), self._held(variable.obj, is_bare(variable.fn)))
         if isinstance(variable, (variables.UserFunctionVariable, variables.NestedUserFunctionVariable)):
             return self._function(variable)
         if isinstance(variable, variables.functions.FunctoolsPartialVariable):
@@ -163,7 +172,9 @@ class _Values(Values):
 
     def _made(self, code: types.CodeType, names: dict[str, Any], contents: list[Any]) -> Any:
         self._around += 1
-        cells = tuple(types.CellType(self.of(each)) for each in contents)
+        bare = names_of(code).bare
+        held = (self._held(each, name in bare) for name, each in zip(code.co_freevars, contents, strict=True))
+        cells = tuple(map(types.CellType, held))
         tensors = [name for name in code.co_names if isinstance(names.get(name), torch.Tensor)]
         changed = {
             name: self.of(VariableTracker.build(self.tx, names[name], self._place(names, name))) for name in tensors
@@ -190,41 +201,41 @@ class _Values(Values):
 
     # ---- Guards
 
-    def _guard(self, source: Any, value: Any) -> None:
+    def _guard(self, source: Any, value: Any, bare: bool = True) -> None:
         """Compile again where what is at ``source`` is no longer equal to ``value``."""
-        self._read(source, value, self._names)  # refused before the call is made
-        self._compared.append((source, value))
+        self._read(source, value, bare, self._names)  # refused before the call is made
+        self._compared.append((source, value, bare))
 
     def settle(self) -> None:
         # Of an object the attributes count that any code of the call names: a method has its object elsewhere.
         names, known = self._names, -1
         while len(names) > known:
             known = len(names)
-            for source, value in self._compared:
-                reads = self._read(source, value, names)[1]
+            for source, value, bare in self._compared:
+                reads = self._read(source, value, bare, names)[1]
                 names |= reads.names
         met: set[int] = set()
-        for source, value in self._compared:
-            met |= self._compare(source, value, names)
+        for source, value, bare in self._compared:
+            met |= self._compare(source, value, bare, names)
         if any(number not in met for number in self.fixed):
             raise self.refuse("a tensor that the kernels read and that no variable leads to")
         self._compared.clear()
 
-    def _read(self, source: Any, value: Any, names: frozenset[str]) -> tuple[Hashable, _Guarded]:
+    def _read(self, source: Any, value: Any, bare: bool, names: frozenset[str]) -> tuple[Hashable, _Guarded]:
         reads = _Guarded(names, self.fixed)
         trust_libraries()
         try:
-            return reads.key(value), reads
+            return reads.key(value, bare=bare), reads
         except (Unknown, RecursionError) as error:
             what = f"a {type(value).__name__} at '{source.name}' of which no copy can be compared: it reads {error}"
             raise self.refuse(what, _REMEDY) from None
 
-    def _compare(self, source: Any, value: Any, names: frozenset[str]) -> set[int]:
+    def _compare(self, source: Any, value: Any, bare: bool, names: frozenset[str]) -> set[int]:
         """Install the guard; gives the tensors that it compares, by their ids."""
-        (expected, reads), fixed = self._read(source, value, names), self.fixed
+        (expected, reads), fixed = self._read(source, value, bare, names), self.fixed
 
         def compare(found: Any) -> bool:
-            return _key(found, _Guarded(names, fixed)) == expected
+            return _key(found, bare, _Guarded(names, fixed)) == expected
 
         known = reads.variables
         check = compare if known is None else guard(value, *known, MISSING, compare)
@@ -264,10 +275,10 @@ def _version(tensor: Any) -> int | None:
     return None if tensor is None else int(tensor._version)
 
 
-def _key(value: Any, reads: Reads) -> Hashable | None:
+def _key(value: Any, bare: bool, reads: Reads) -> Hashable | None:
     trust_libraries()
     try:
-        return reads.key(value)
+        return reads.key(value, bare=bare)
     except (Unknown, RecursionError):
         return None
 
