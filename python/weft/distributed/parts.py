@@ -80,7 +80,7 @@ class Merged:
             self.out, self.lse = out, lse
             return
         both = torch.logaddexp(self.lse, lse)
-        known = both > -torch.inf  # else both are -inf, whose difference is NaN
+        known = both != -torch.inf  # else both are -inf, whose difference is NaN
         before, now = (torch.where(known, torch.exp(each - both), 0.0)[..., None] for each in (self.lse, lse))
         self.out, self.lse = self.out * before + out * now, both
 

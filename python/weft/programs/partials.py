@@ -36,10 +36,10 @@ def merge(out1: Any, lse1: Any, out2: Any, lse2: Any) -> Any:
             unify(out1.sizes[axis], out2.sizes[axis])
     larger = maximum(lse1, lse2)
     # 0 in the place of -inf keeps their difference, which is NaN, out of weights and gradients.
-    shift = where(larger > -math.inf, larger, 0.0)
+    shift = where(larger == -math.inf, 0.0, larger)
     weight1, weight2 = (_weight(lse, shift) for lse in (lse1, lse2))
     total = weight1 + weight2
-    seen = total > 0.0
+    seen = total != 0.0
     some = where(seen, total, 1.0)
     lse = where(seen, shift + log(some), -math.inf)
     out = diag(weight1 / some) @ out1.to(float32) + diag(weight2 / some) @ out2.to(float32)
@@ -48,5 +48,5 @@ def merge(out1: Any, lse1: Any, out2: Any, lse2: Any) -> Any:
 
 def _weight(lse: Tensor, shift: Tensor) -> Tensor:
     """e^(lse - shift), 0 of -inf."""
-    some = lse > -math.inf
-    return where(some, exp(where(some, lse, 0.0) - shift), 0.0)
+    none = lse == -math.inf
+    return where(none, 0.0, exp(where(none, 0.0, lse) - shift))

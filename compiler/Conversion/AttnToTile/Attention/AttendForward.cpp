@@ -380,7 +380,8 @@ void ForwardKernel::end(State state) {
       any = b.compareFloat(arith::CmpFPredicate::OGT, state.maximum, ownScore);
     state.total = b.add(state.total, b.select(any, correction, b.f32(0)));
   }
-  Value seen = b.compareFloat(arith::CmpFPredicate::OGT, state.total, b.f32(0));
+  // NaN is seen: it is the log-sum-exp's as it is the output's, not that of a row without keys.
+  Value seen = b.compareFloat(arith::CmpFPredicate::UNE, state.total, b.f32(0));
   Value inverse = b.select(seen, b.div(b.f32(1), b.select(seen, state.total, b.f32(1))), b.f32(0));
   Value infinity = b.f32(-std::numeric_limits<double>::infinity());
   Value logarithm = b.select(seen, b.mul(b.add(maximum, b.log2(state.total)), b.f32(ln2)), infinity);

@@ -75,7 +75,7 @@ TangentStep ForwardKernel::moveMean(unsigned domain, Value kept, Value weights, 
   Value sum = b.mul(state.mean, b.mul(state.total, decay));
   if (change)
     sum = b.add(sum, b.reduceSum(b.mul(weights, change), 1));
-  Value seen = b.compareFloat(arith::CmpFPredicate::OGT, next.total, b.f32(0));
+  Value seen = b.compareFloat(arith::CmpFPredicate::UNE, next.total, b.f32(0));
   next.mean = b.select(seen, b.div(sum, b.select(seen, next.total, b.f32(1))), b.f32(0));
   Value mean = b.column(next.mean);
   Value centred = change ? b.sub(change, mean) : b.mul(mean, b.f32(-1));

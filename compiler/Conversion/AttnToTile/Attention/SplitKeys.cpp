@@ -143,7 +143,7 @@ private:
 
   void end(const Merged &merged, Value out, Value lse) {
     Value infinity = b.f32(-std::numeric_limits<double>::infinity());
-    Value seen = b.compareFloat(arith::CmpFPredicate::OGT, merged.total, b.f32(0));
+    Value seen = b.compareFloat(arith::CmpFPredicate::UNE, merged.total, b.f32(0));
     Value total = b.select(seen, merged.total, b.f32(1));
     Value inverse = b.select(seen, b.div(b.f32(1), total), b.f32(0));
     Type element = wholeType(out).getElementType();
