@@ -130,6 +130,11 @@ def test_forward_and_backward_by_hand(draw):
         assert torch.equal(mine, other)
     zeros = causal.backward(saved, None)
     assert all(not x.any() for x in zeros.values())
+    for wrong in ("gradient", [1.0], 1.0):
+        with pytest.raises(TypeError, match="expected gradients that are arrays, or None for zero, but got"):
+            causal.backward(saved, wrong)
+    with pytest.raises(TypeError, match="expected what 'forward' gave beside its result, but got None"):
+        causal.backward(None, gradient)
 
 
 def test_only_wanted_gradients(draw):

@@ -17,7 +17,7 @@ from ..runtime.plans import bind, evaluate
 from ..runtime.program import empty
 from . import choices
 from .compiled import Compiled, compiled
-from .facts import has_rows, is_aligned, readable
+from .facts import has_rows, is_aligned, is_array, readable
 from .inputs import rebuild
 from .trace import Traced
 
@@ -58,7 +58,13 @@ def forward(traced: Traced, given: Sequence[Any]) -> tuple[Any, Saved]:
 
 def backward(saved: Saved, gradients: Sequence[Any]) -> Mapping[str, Any]:
     """The gradients of the inputs by name, given those of the results; None is zero."""
+    if not isinstance(saved, Saved):
+        raise TypeError(f"expected what 'forward' gave beside its result, but got {places.described(saved)}")
     traced = saved.compiled.traced
+    for gradient in gradients:
+        if gradient is not None and not is_array(gradient):
+            what = places.described(gradient)
+            raise TypeError(f"expected gradients that are arrays, or None for zero, but got {what}")
     found, _ = exchange.adopted([(f"a gradient of {traced.name}", each) for each in gradients])
     gradients = [array for _, array in readable(found)]
     if len(gradients) != len(traced.outputs):
