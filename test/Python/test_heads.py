@@ -235,6 +235,31 @@ def test_two_group_sizes(rng):
     agree(twice, formula, {x: torch.randn(1, h, n, D) for x, h in shapes.items()}, (heads, n))
 
 
+def test_products_of_mixers(rng):
+    """What one attention gives has the queries' heads, more than the keys of the next one."""
+    few, group = choose(rng, ((1, 5), (2, 2), (2, 3)))
+    heads, n = few * group, int(choose(rng, (9, 40)))
+
+    @weft.program
+    def products(q, k, v, q2, k2):
+        a, b = weft.softmax(q, k, weft.causal()), weft.softmax(q2, k2)
+        return (a @ b + b @ weft.mean() @ a) @ v
+
+    def formula(q, k, v, q2, k2):
+        v = over(v, heads)
+        a, b = softmax(q, k, torch.ones(n, n, dtype=torch.bool).tril()), softmax(q2, k2)
+        return a @ b @ v + b @ (a @ v).mean(2, True).expand(1, heads, n, D)
+
+    shapes = {"q": heads, "k": few, "v": few, "q2": heads, "k2": 1}
+    agree(products, formula, {x: torch.randn(1, h, n, D) for x, h in shapes.items()}, (few, group, n))
+
+
+def test_values_of_more_heads_than_counted_keys():
+    q, k, v = torch.randn(1, 4, 9, D), torch.randn(1, 2, 9, D), torch.randn(1, 4, 9, D)
+    with pytest.raises(weft.CompilationError, match="expected values that fit the mixer"):
+        weft.softmax(q, weft.domain(k, count=torch.tensor([3], dtype=torch.int32))) @ (v,)
+
+
 @pytest.mark.parametrize("captures", [False, True])
 def test_domains_of_different_groups(rng, captures):
     """Keys of one softmax that serve groups of different sizes: with counts, a bias by head, and what has lists."""

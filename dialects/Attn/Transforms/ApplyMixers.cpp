@@ -178,10 +178,16 @@ FailureOr<Value> Application::applyPrimitive(Operation *mixer, ArrayRef<Value> v
 Value Application::attend(SoftmaxOp softmax, ArrayRef<Value> values, Type element) {
   WholeTensorType type = resultShape(softmax.getResult(), typeOf(values.front())).withElement(element);
   auto lse = WholeTensorType::get(typeOf(softmax.getQuery()).getDims().drop_back(), b.getF32Type());
-  auto attend = AttendOp::create(b, type, lse, softmax.getQuery(), softmax.getKeys(), values, softmax.getCounts(),
-                                 softmax.getSink(), softmax.getCuSeqlens(), softmax.getPatternOperands(),
-                                 softmax.getPatternsAttr(), softmax.getScaleAttr(), softmax.getPrecisionAttr(),
-                                 softmax.getSplitsAttr(), softmax.getScheduleAttr(), softmax.getMasks().size());
+  // What another mixer gave may have more heads than the keys, each of which then serves a group of them.
+  SmallVector<Value> keys;
+  for (auto [key, value] : llvm::zip_equal(softmax.getKeys(), values)) {
+    WholeTensorType repeated = typeOf(key).withDim(1, typeOf(value).dim(1));
+    keys.push_back(repeated == key.getType() ? key : sum(key, repeated));
+  }
+  auto attend = AttendOp::create(b, type, lse, softmax.getQuery(), keys, values, softmax.getCounts(), softmax.getSink(),
+                                 softmax.getCuSeqlens(), softmax.getPatternOperands(), softmax.getPatternsAttr(),
+                                 softmax.getScaleAttr(), softmax.getPrecisionAttr(), softmax.getSplitsAttr(),
+                                 softmax.getScheduleAttr(), softmax.getMasks().size());
   for (StringRef name : {fastAttrName, float8AttrName})
     if (softmax->hasAttr(name))
       attend->setDiscardableAttr(name, b.getUnitAttr());

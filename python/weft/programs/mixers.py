@@ -336,10 +336,18 @@ def softmax(
     given.attributes.update(splits_attribute(splits))
     operands = [*given.operands, *(t.value for t in (*lengths, *lowered.operands))]
 
+    # Counts and spans are of as many heads as keys have.
+    repeats = not given.counts and not any("#attn.span<" in text for text in lowered.texts)
+
     def result(values: Sequence[Shape]) -> Shape:
         for keys, value in zip(given.keys, values, strict=True):
-            for axis in (0, 1, 2):
+            for axis in (0, 2):
                 unify(keys.sizes[axis], value[axis])
+            if repeats and larger(value[1], keys.sizes[1]):
+                group(value[1], keys.sizes[1])  # of what another mixer gave: a key serves its group of values
+                group(q.sizes[1], value[1])
+            else:
+                unify(keys.sizes[1], value[1])
             unify(values[0][3], value[3])
         return (*q.sizes[:3], values[0][3])
 

@@ -108,6 +108,21 @@ func.func @compose(%q: !attn.tensor<[B, H, N, 64], f16>, %k: !attn.tensor<[B, H,
 
 // -----
 
+// What one softmax gives has the heads of its queries: keys of fewer heads are repeated for it.
+// CHECK-LABEL: func.func @compose_groups
+func.func @compose_groups(%q: !attn.tensor<[B, "2*Hkv", N, 64], f16>, %k: !attn.tensor<[B, Hkv, N, 64], f16>, %v: !attn.tensor<[B, Hkv, N, 32], f16>)
+    -> !attn.tensor<[B, "2*Hkv", N, 32], f16> attributes {attn.program} {
+  // CHECK: %[[INNER:.*]], %{{.*}} = attn.attend %arg0 keys(%arg1 : !attn.tensor<[B, Hkv, N, 64], f16>) values(%arg2 :
+  // CHECK: %[[KEYS:.*]] = attn.map ins(%arg1 : {{.*}}) -> !attn.tensor<[B, "2*Hkv", N, 64], f16>
+  // CHECK: attn.attend %arg0 keys(%[[KEYS]] : {{.*}}) values(%[[INNER]] :
+  %s = attn.softmax %q keys(%k : !attn.tensor<[B, Hkv, N, 64], f16>) {patterns = [#attn.causal], scale = 0.125 : f32} : !attn.tensor<[B, "2*Hkv", N, 64], f16>
+  %ss = attn.compose %s, %s
+  %y = attn.apply %ss, %v : (!attn.tensor<[B, Hkv, N, 32], f16>) -> !attn.tensor<[B, "2*Hkv", N, 32], f16>
+  return %y : !attn.tensor<[B, "2*Hkv", N, 32], f16>
+}
+
+// -----
+
 // A + B inside of a product is one tensor; means alone are rounded by the map that repeats their row.
 // CHECK-LABEL: func.func @means
 func.func @means(%v: !attn.tensor<[B, H, N, 32], f16>, %taps: !attn.tensor<[3, "H*32"], f16>)
