@@ -120,7 +120,21 @@ class ByMethod(Around):
         return weft.attention.attend(q, k, v, score_mod=self.capped)
 
 
-@pytest.mark.parametrize("kind", [Around, ByMethod])
+class Computed(Around):
+    """One whose score_mod computes with its parameters by torch's functions, in a property."""
+
+    @property
+    def doubled(self):
+        return torch.add(self.slopes, self.slopes)
+
+    def forward(self, q, k, v):
+        def capped(s, b, h, n, m):
+            return self.cap * weft.tanh((s + self.doubled[h] * 0.5 * m + self.table[h, m]) / self.cap)
+
+        return weft.attention.attend(q, k, v, score_mod=capped)
+
+
+@pytest.mark.parametrize("kind", [Around, ByMethod, Computed])
 def test_modules(kind, operands):
     """A module's own parameters, buffers and numbers: in one graph, with gradients, changed and replaced."""
     torch._dynamo.reset()

@@ -199,6 +199,21 @@ def type_of(variable: Any) -> str:
         return type(variable).__name__
 
 
+@contextlib.contextmanager
+def _fakes(mode: Any) -> Iterator[None]:
+    """A ``with`` in which torch computes shapes and types, of tensors too that a call finds in objects and computes
+    with on the way to the kernels: they are of the graph as they are."""
+    if mode is None:
+        yield
+        return
+    before, mode.allow_non_fake_inputs = mode.allow_non_fake_inputs, True
+    try:
+        with mode:
+            yield
+    finally:
+        mode.allow_non_fake_inputs = before
+
+
 def entrance(call: Callable[..., Any], values: type[Values]) -> None:
     """Let Dynamo evaluate ``call(function, args, keywords)`` by ``values`` where it meets one."""
 
@@ -213,8 +228,7 @@ def entrance(call: Callable[..., Any], values: type[Values]) -> None:
         def call_function(self, tx: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
             found = values(tx)
             function, given, keywords = (found.of(each) for each in args)
-            fake = tx.output.fake_mode or contextlib.nullcontext()
-            with fake, operators.recorded_by(found.record), _Computed(found):
+            with _fakes(tx.output.fake_mode), operators.recorded_by(found.record), _Computed(found):
                 result = found.variable(function(*given, **keywords))
             found.settle()
             return result
