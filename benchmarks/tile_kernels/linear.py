@@ -179,3 +179,31 @@ def passing():
     return Case(
         passing_kernel, (N // BLOCK,), arguments, {"BLOCK": BLOCK}, {"before": torch.stack(entering)}, 4, 2, 1e-5
     )
+
+
+@triton.jit
+def taps_kernel(x, taps, out, tokens, stride, C: tl.constexpr, BLOCK_T: tl.constexpr, BLOCK_C: tl.constexpr):
+    channels = tl.program_id(1) * BLOCK_C + tl.arange(0, BLOCK_C)
+    inside = channels < C
+    first = tl.load(taps + channels, mask=inside, other=0.0)
+    second = tl.load(taps + C + channels, mask=inside, other=0.0)
+    third = tl.load(taps + 2 * C + channels, mask=inside, other=0.0)
+    begin = tl.program_id(0) * BLOCK_T
+    row, to = x + begin * stride + channels, out + begin * stride + channels
+    before = tl.load(row - stride, mask=inside & (begin >= 1), other=0.0)
+    earlier = tl.load(row - 2 * stride, mask=inside & (begin >= 2), other=0.0)
+    for i in range(BLOCK_T):
+        here = inside & (begin + i < tokens)
+        value = tl.load(row + i * stride, mask=here, other=0.0)
+        tl.store(to + i * stride, first * earlier + second * before + third * value, mask=here)
+        earlier, before = before, value
+
+
+@case("convolution of tokens, 96 channels of 128, f32")
+def taps_over_tokens():
+    T, C = 30, 96
+    x, taps = torch.randn(T, C), torch.randn(3, C)
+    padded = torch.cat([torch.zeros(2, C), x]).double()
+    exact = sum(padded[i : i + T] * taps[i].double() for i in range(3))
+    arguments = {"x": x, "taps": taps, "out": poisoned(T, C), "tokens": T, "stride": C}
+    return Case(taps_kernel, (4, 1), arguments, {"C": C, "BLOCK_T": 8, "BLOCK_C": 128}, {"out": exact}, 4, 2, 1e-5)

@@ -136,6 +136,7 @@ AT_MOST = {
     "GPTQ matmul, groups in any order, 5 rows f16": ("exposed_loads", "registers", "barriers", "read"),
     "attention of int8 scores D 64 f16": ("exposed_loads", "spill_bytes"),
     "states passed from chunk to chunk f32": ("barriers", "instructions", "read"),
+    "convolution of tokens, 96 channels of 128, f32": ("barriers", "read"),
     "attention to pages of 16 rows, D 256 bf16": ("exposed_loads", "instructions", "wavefronts", "barriers"),
     "a step of a selective state space f32": ("barriers", "wavefronts", "read"),
     "matmul 64x64x64 TN f32 by multiply-adds": ("instructions", "wavefronts", "registers", "spill_bytes", "barriers"),

@@ -14,8 +14,9 @@
 //     {order = release}                                   warp.barrier
 //                                                         tile.atomic_rmw exchange %lock, %zero ...
 //
-// Where a loop moves both accesses by a stride that is an argument, and a tile's elements reach less far than that is
-// likely to be, the barrier is one that the block waits at only if the stride is near:
+// Where a loop moves both accesses by a stride that is an argument, or one is so many strides behind the other, and a
+// tile's elements reach less far than that is likely to be, the barrier is one that the block waits at only if the stride
+// is near:
 //
 //   for %i: tile.store (x + w·%i + at[0..64)), %y   ─▶    warp.barrier where -64 < w and w < 64
 //                                                         tile.store ...
@@ -157,9 +158,9 @@ bool Orderer::needsBarrier(const DeviceAccess &access, const Ordering &ordering,
   if (ordersAccesses)
     return false;
   for (auto &[key, earlier] : state.pending) {
-    const bool isOfOtherIteration = key.second;
-    if (needsOrder(earlier, access, !isOfOtherIteration)) {
-      std::optional<FarStride> far = isOfOtherIteration ? needsOrderUnless(earlier, access) : std::nullopt;
+    const bool sameIteration = !key.second;
+    if (needsOrder(earlier, access, sameIteration)) {
+      std::optional<FarStride> far = needsOrderUnless(earlier, access, sameIteration);
       planned.why.emplace(earlier, access);
       if (!far)
         return true;

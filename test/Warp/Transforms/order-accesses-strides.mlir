@@ -108,4 +108,215 @@ func.func @shifted(%x: !f32, %stride: i32, %n: i32) {
   return
 }
 
+// A mask whose bound is a constant leaves of a tile what is below it: 96 columns.
+// CHECK-LABEL: func.func @bounded
+// CHECK-SAME: %[[STRIDE:[a-z0-9]+]]: i32
+// CHECK: scf.for
+// CHECK: arith.cmpi slt, %[[STRIDE]], %c96_i32
+// CHECK: warp.barrier where
+// CHECK-NEXT: tile.store
+// CHECK-NOT: warp.barrier
+// CHECK: return
+func.func @bounded(%x: !f32, %stride: i32, %y: tensor<128xf32, #own>, %n: i32) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %c128 = arith.constant 128 : i32
+  %end = arith.constant dense<96> : !numbers
+  %r = tile.make_range {start = 0 : i32, end = 128 : i32} : !numbers
+  %block = tile.program_id x : i32
+  %begin = arith.muli %block, %c128 : i32
+  %begins = tile.splat %begin : i32 -> !numbers
+  %columns = arith.addi %begins, %r : !numbers
+  %mask = arith.cmpi slt, %columns, %end : !numbers
+  scf.for %i = %c0 to %n step %c1 : i32 {
+    %row = arith.muli %i, %stride : i32
+    %at = tile.addptr %x, %row : !f32, i32
+    %b = tile.splat %at : !f32 -> !pointers
+    %p = tile.addptr %b, %columns : !pointers, !numbers
+    tile.store %p, %y, %mask : !pointers
+  }
+  return
+}
+
+// Rows of 96 elements never meet, though tiles are 128 wide.
+// CHECK-LABEL: func.func @bounded_rows
+// CHECK-NOT: warp.barrier
+// CHECK: return
+func.func @bounded_rows(%x: !f32, %y: tensor<128xf32, #own>, %n: i32) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %c96 = arith.constant 96 : i32
+  %end = arith.constant dense<96> : !numbers
+  %columns = tile.make_range {start = 0 : i32, end = 128 : i32} : !numbers
+  %mask = arith.cmpi sgt, %end, %columns : !numbers
+  scf.for %i = %c0 to %n step %c1 : i32 {
+    %row = arith.muli %i, %c96 : i32
+    %at = tile.addptr %x, %row : !f32, i32
+    %b = tile.splat %at : !f32 -> !pointers
+    %p = tile.addptr %b, %columns : !pointers, !numbers
+    tile.store %p, %y, %mask : !pointers
+  }
+  return
+}
+
+// Columns that begin who knows where may be all 128 below the bound; a store without the mask has all of them, too.
+// CHECK-LABEL: func.func @may_begin_below
+// CHECK: scf.for
+// CHECK: warp.barrier{{$}}
+// CHECK-NEXT: tile.store
+func.func @may_begin_below(%x: !f32, %begin: i32, %y: tensor<128xf32, #own>, %n: i32) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %c96 = arith.constant 96 : i32
+  %end = arith.constant dense<96> : !numbers
+  %r = tile.make_range {start = 0 : i32, end = 128 : i32} : !numbers
+  %begins = tile.splat %begin : i32 -> !numbers
+  %columns = arith.addi %begins, %r : !numbers
+  %mask = arith.cmpi slt, %columns, %end : !numbers
+  scf.for %i = %c0 to %n step %c1 : i32 {
+    %row = arith.muli %i, %c96 : i32
+    %at = tile.addptr %x, %row : !f32, i32
+    %b = tile.splat %at : !f32 -> !pointers
+    %p = tile.addptr %b, %columns : !pointers, !numbers
+    tile.store %p, %y, %mask : !pointers
+  }
+  return
+}
+
+// CHECK-LABEL: func.func @one_is_whole
+// CHECK: scf.for
+// CHECK: warp.barrier{{$}}
+// CHECK-NEXT: tile.load
+// CHECK: tile.store
+func.func @one_is_whole(%x: !f32, %n: i32) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %c96 = arith.constant 96 : i32
+  %end = arith.constant dense<96> : !numbers
+  %columns = tile.make_range {start = 0 : i32, end = 128 : i32} : !numbers
+  %mask = arith.cmpi slt, %columns, %end : !numbers
+  scf.for %i = %c0 to %n step %c1 : i32 {
+    %row = arith.muli %i, %c96 : i32
+    %at = tile.addptr %x, %row : !f32, i32
+    %b = tile.splat %at : !f32 -> !pointers
+    %p = tile.addptr %b, %columns : !pointers, !numbers
+    %v = tile.load %p : !pointers
+    tile.store %p, %v, %mask : !pointers
+  }
+  return
+}
+
+// Rows that lie a stride apart in one iteration, as those of a loop that was unrolled: two of a pair meet where the stride is
+// near, those of two pairs as soon as these do, and never where it is far.
+// CHECK-LABEL: func.func @in_pairs
+// CHECK-SAME: %[[STRIDE:[a-z0-9]+]]: i32
+// CHECK: scf.for
+// CHECK: arith.cmpi slt, %[[STRIDE]], %c128_i32
+// CHECK: warp.barrier where
+// CHECK-NEXT: tile.store
+// CHECK: arith.cmpi slt, %[[STRIDE]], %c128_i32
+// CHECK: warp.barrier where
+// CHECK-NEXT: tile.store
+// CHECK-NOT: warp.barrier
+// CHECK: return
+func.func @in_pairs(%x: !f32, %stride: i32, %y: tensor<128xf32, #own>, %n: i32) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %c2 = arith.constant 2 : i32
+  %r = tile.make_range {start = 0 : i32, end = 128 : i32} : !numbers
+  scf.for %i = %c0 to %n step %c2 : i32 {
+    %row = arith.muli %i, %stride : i32
+    %at = tile.addptr %x, %row : !f32, i32
+    %b = tile.splat %at : !f32 -> !pointers
+    %p = tile.addptr %b, %r : !pointers, !numbers
+    tile.store %p, %y : !pointers
+    %j = arith.addi %i, %c1 : i32
+    %next = arith.muli %j, %stride : i32
+    %to = tile.addptr %x, %next : !f32, i32
+    %c = tile.splat %to : !f32 -> !pointers
+    %q = tile.addptr %c, %r : !pointers, !numbers
+    tile.store %q, %y : !pointers
+  }
+  return
+}
+
+// A pointer that steps from row to row in one iteration: no row is counted in the stride, but they lie one or two apart.
+// CHECK-LABEL: func.func @steps
+// CHECK-SAME: %[[STRIDE:[a-z0-9]+]]: i64
+// CHECK: tile.store
+// CHECK: arith.cmpi slt, %[[STRIDE]], %c128_i64
+// CHECK: warp.barrier where
+// CHECK-NEXT: tile.store
+// CHECK: warp.barrier where
+// CHECK-NEXT: tile.store
+// CHECK-NOT: warp.barrier
+// CHECK: return
+func.func @steps(%x: !f32, %stride: i64, %y: tensor<128xf32, #own>) {
+  %r = tile.make_range {start = 0 : i32, end = 128 : i32} : !numbers
+  %b = tile.splat %x : !f32 -> !pointers
+  %p = tile.addptr %b, %r : !pointers, !numbers
+  %steps = tile.splat %stride : i64 -> tensor<128xi64, #own>
+  tile.store %p, %y : !pointers
+  %q = tile.addptr %p, %steps : !pointers, tensor<128xi64, #own>
+  tile.store %q, %y : !pointers
+  %s = tile.addptr %q, %steps : !pointers, tensor<128xi64, #own>
+  tile.store %s, %y : !pointers
+  return
+}
+
+// What is read of the next row is what the next iteration writes, by the same thread where the stride is far.
+// CHECK-LABEL: func.func @read_ahead
+// CHECK: scf.for
+// CHECK: warp.barrier where
+// CHECK-NEXT: tile.load
+// CHECK: warp.barrier where
+// CHECK-NEXT: tile.store
+// CHECK-NOT: warp.barrier
+// CHECK: return
+func.func @read_ahead(%x: !f32, %stride: i32, %n: i32) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %r = tile.make_range {start = 0 : i32, end = 128 : i32} : !numbers
+  scf.for %i = %c0 to %n step %c1 : i32 {
+    %j = arith.addi %i, %c1 : i32
+    %next = arith.muli %j, %stride : i32
+    %to = tile.addptr %x, %next : !f32, i32
+    %c = tile.splat %to : !f32 -> !pointers
+    %q = tile.addptr %c, %r : !pointers, !numbers
+    %v = tile.load %q : !pointers
+    %row = arith.muli %i, %stride : i32
+    %at = tile.addptr %x, %row : !f32, i32
+    %b = tile.splat %at : !f32 -> !pointers
+    %p = tile.addptr %b, %r : !pointers, !numbers
+    tile.store %p, %v : !pointers
+  }
+  return
+}
+
+// Of rows whose numbers nothing relates, no stride says whether they are one.
+// CHECK-LABEL: func.func @any_rows
+// CHECK: scf.for
+// CHECK: warp.barrier{{$}}
+// CHECK-NEXT: tile.store
+// CHECK: return
+func.func @any_rows(%x: !f32, %stride: i32, %other: i32, %y: tensor<128xf32, #own>, %n: i32) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %r = tile.make_range {start = 0 : i32, end = 128 : i32} : !numbers
+  scf.for %i = %c0 to %n step %c1 : i32 {
+    %row = arith.muli %i, %stride : i32
+    %at = tile.addptr %x, %row : !f32, i32
+    %b = tile.splat %at : !f32 -> !pointers
+    %p = tile.addptr %b, %r : !pointers, !numbers
+    tile.store %p, %y : !pointers
+    %j = arith.addi %i, %other : i32
+    %next = arith.muli %j, %stride : i32
+    %to = tile.addptr %x, %next : !f32, i32
+    %c = tile.splat %to : !f32 -> !pointers
+    %q = tile.addptr %c, %r : !pointers, !numbers
+    tile.store %q, %y : !pointers
+  }
+  return
+}
+
 }

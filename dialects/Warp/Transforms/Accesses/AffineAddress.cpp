@@ -272,10 +272,14 @@ static void collectBounds(Value mask, SmallVectorImpl<IndexBound> &bounds, funct
     bool isLess = compare.getPredicate() == Is::slt;
     if (!isLess && compare.getPredicate() != Is::sgt)
       return;
-    Value end = fixedScalar(isLess ? compare.getRhs() : compare.getLhs());
-    Found index = end ? shaped(affineAddressOf(isLess ? compare.getLhs() : compare.getRhs())) : std::nullopt;
-    if (index && index->strided.empty())
-      bounds.push_back({*index, end});
+    Value end = isLess ? compare.getRhs() : compare.getLhs(), scalar = fixedScalar(end);
+    Found index = shaped(affineAddressOf(isLess ? compare.getLhs() : compare.getRhs()));
+    if (!index || !index->strided.empty())
+      return;
+    if (Found number = affineAddressOf(end); number && isConstant(*number))
+      bounds.push_back({*index, {}, number->constant});
+    else if (scalar)
+      bounds.push_back({*index, scalar});
   } else if (isa<tile::SplatOp, tile::ExpandDimsOp, tile::BroadcastOp, tile::PermuteOp, ConvertLayoutOp>(op)) {
     collectBounds(op->getOperand(0), bounds, [&](Found index) { return shaped(reshaped(op, std::move(index))); });
   }

@@ -38,10 +38,11 @@ std::optional<AffineAddress> affineAddressOf(mlir::Value value);
 /// Whether a value is made once a program.
 bool isOutsideOfLoops(mlir::Value value);
 
-/// What an index is less than where a mask is true: a scalar from outside of loops.
+/// What an index is less than where a mask is true: a scalar from outside of loops, or, where that is null, a constant.
 struct IndexBound {
   AffineSum index;
   mlir::Value end;
+  int64_t constant = 0;
 };
 llvm::SmallVector<IndexBound, 2> boundsOf(mlir::Value mask);
 

@@ -158,10 +158,12 @@ bool weft::warp::needsOrder(const DeviceAccess &earlier, const DeviceAccess &lat
   return meeting == Meeting::Unknown || (meeting == Meeting::SameElement && !byOneThread(earlier, later));
 }
 
-std::optional<FarStride> weft::warp::needsOrderUnless(const DeviceAccess &earlier, const DeviceAccess &later) {
+std::optional<FarStride> weft::warp::needsOrderUnless(const DeviceAccess &earlier, const DeviceAccess &later,
+                                                      bool sameIteration) {
   if (!earlier.pointer || !later.pointer || !earlier.base || earlier.base != later.base)
     return std::nullopt;
-  std::optional<FarStride> far = farStrideOf({earlier.pointer, earlier.mask}, {later.pointer, later.mask});
+  std::optional<FarStride> far =
+      farStrideOf({earlier.pointer, earlier.mask}, {later.pointer, later.mask}, sameIteration);
   const bool isDecided =
       far && (far->inOne == Meeting::Nowhere || (far->inOne == Meeting::SameElement && byOneThread(earlier, later)));
   return isDecided ? far : std::nullopt;

@@ -45,8 +45,8 @@ inline constexpr llvm::StringLiteral reliedApartAttrName = "warp.relied_apart";
 /// two a write. `sameIteration`: no back edge of a loop lies between them. Two arguments are taken to be different arrays.
 bool needsOrder(const DeviceAccess &earlier, const DeviceAccess &later, bool sameIteration);
 
-/// Of two accesses that need order where any iterations may be theirs: the stride with which they do not, if it is far.
-std::optional<FarStride> needsOrderUnless(const DeviceAccess &earlier, const DeviceAccess &later);
+/// Of two accesses that need order: the stride with which they do not, if it is far. `sameIteration` as in `needsOrder`.
+std::optional<FarStride> needsOrderUnless(const DeviceAccess &earlier, const DeviceAccess &later, bool sameIteration);
 
 /// Whether two arguments, if they are one array under two names, as in a program in place, need order: a value that several
 /// threads read, and a write of that type.

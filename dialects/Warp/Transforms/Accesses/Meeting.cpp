@@ -6,6 +6,8 @@
 //   %p = x + 64·row + at[0..32), %q = %p + 32      difference: 32 + 64·(r' - r) + (a' - a): never 0
 //   %p = x + w·row + at[0..32), at < w             difference: w·(r' - r) + (a' - a), |a' - a| < w: 0 for r' = r alone
 //   %p = x + w·i + at[0..64)                       difference of two iterations: w·k + (a' - a): never 0 if |w| >= 64
+//   %p = x + w·i + at[0..64), %q = %p + w          difference: w + (a' - a): never 0 if |w| >= 64
+//   %p = x + 96·i + at[0..128), at < 96            difference of two iterations: 96·k + (a' - a), |a' - a| < 96: never 0
 //
 // Under a mask that says of a column that it is less than the stride of rows, two numbers are 0 if the address is: the rows'
 // difference and the columns'.
@@ -89,6 +91,15 @@ private:
   unsigned budget = 256;
   bool foundStill = false, foundMoved = false;
 };
+
+/// How many strides lie between two accesses that count rows alike: `apart`, and any multiple of `step` more.
+struct RowsApart {
+  int64_t apart, step;
+
+  bool mayBeNone() const { return step == 0 ? apart == 0 : apart % step == 0; }
+  /// The fewest, other than none; 0 where there are never any.
+  int64_t least() const { return std::gcd(apart, step); }
+};
 } // namespace
 
 /// Takes unknown differences out: what they add to a sum is a multiple of something, so that it is nothing where all else is
@@ -134,9 +145,39 @@ static std::optional<int64_t> tripsOf(Value inductionVariable) {
   return trips && trips->getActiveBits() < 31 ? std::optional<int64_t>(trips->getZExtValue()) : std::nullopt;
 }
 
-static SmallVector<int64_t> sizesOf(Value pointer, size_t rank) {
+/// Whether what an index is summed of, but for its constant, is never less than 0.
+static bool countsUp(const AffineSum &index) {
+  auto isIndex = [](const auto &term) { return term.second >= 0 && isNeverNegative(term.first); };
+  auto isUp = [](const auto &term) { return term.second >= 0; };
+  return llvm::all_of(index.symbols, isIndex) && llvm::all_of(index.iterations, isUp) &&
+         llvm::all_of(index.axes, [](int64_t x) { return x >= 0; });
+}
+
+static SmallVector<int64_t> shapeOf(Value pointer, size_t rank) {
   auto type = dyn_cast<RankedTensorType>(pointer.getType());
   return type ? SmallVector<int64_t>(type.getShape()) : SmallVector<int64_t>(rank, 1);
+}
+
+/// How many elements are accessed along each axis: no more than constant bounds in the mask leave.
+static SmallVector<int64_t> sizesOf(const Pointers &access, size_t rank) {
+  SmallVector<int64_t> sizes = shapeOf(access.pointer, rank);
+  for (const IndexBound &bound : boundsOf(access.mask)) {
+    if (bound.end || !countsUp(bound.index))
+      continue;
+    const int64_t last = std::max<int64_t>(bound.constant - 1 - bound.index.constant, 0);
+    for (auto [axis, size] : llvm::enumerate(sizes))
+      if (int64_t step = bound.index.along(axis))
+        size = std::min(size, last / step + 1);
+  }
+  return sizes;
+}
+
+/// How many elements are accessed along each axis by one of two accesses of the same shape.
+static SmallVector<int64_t> sizesOf(const Pointers &one, const Pointers &another, size_t rank) {
+  SmallVector<int64_t> sizes = sizesOf(one, rank);
+  for (auto [size, other] : llvm::zip_equal(sizes, sizesOf(another, rank)))
+    size = std::max(size, other);
+  return sizes;
 }
 
 template <typename Terms> static bool isSame(const Terms &a, const Terms &b) {
@@ -219,12 +260,7 @@ static int64_t divisorOfStrides(const AffineAddress &x, const AffineAddress &y) 
 static std::optional<AffineSum> columnOf(const AffineAddress &address, Value stride, Value mask, size_t rank) {
   for (const IndexBound &bound : boundsOf(mask)) {
     const AffineSum &column = bound.index;
-    auto isIndex = [](const auto &terms) {
-      return llvm::all_of(terms, [](const auto &term) { return term.second >= 0 && isNeverNegative(term.first); });
-    };
-    bool isNeverLess = column.constant >= 0 && isIndex(column.symbols) &&
-                       llvm::all_of(column.axes, [](int64_t x) { return x >= 0; }) &&
-                       llvm::all_of(column.iterations, [](const auto &term) { return term.second >= 0; });
+    bool isNeverLess = column.constant >= 0 && countsUp(column);
     if (bound.end == stride && haveSameSlope(column, address, rank) && isNeverLess)
       return column;
   }
@@ -252,7 +288,7 @@ static bool haveSameStrides(const AffineAddress &x, const AffineAddress &y, size
 /// Where one access meets another of the same tensor type, whose sums are alike.
 static Meeting meetingOfAlike(const AffineAddress &x, const AffineAddress &y, const Pointers &earlier,
                               const Pointers &later, bool sameIteration) {
-  SmallVector<int64_t> sizes = sizesOf(earlier.pointer, x.axes.size());
+  SmallVector<int64_t> sizes = sizesOf(earlier, later, x.axes.size());
   SmallVector<std::pair<const AffineSum *, const AffineSum *>, 2> sums = {{&x, &y}};
   const bool countsNone = sameIteration && haveSameStrides(x, y, sizes.size());
   SmallVector<int64_t, 2> multiples = {countsNone ? 0 : divisorOfStrides(x, y)};
@@ -284,8 +320,8 @@ static bool isApart(const AffineAddress &x, const AffineAddress &y, const Pointe
       add(end, end);
     }
   };
-  addAxes(x, sizesOf(earlier.pointer, x.axes.size()), -1);
-  addAxes(y, sizesOf(later.pointer, y.axes.size()), 1);
+  addAxes(x, sizesOf(earlier, x.axes.size()), -1);
+  addAxes(y, sizesOf(later, y.axes.size()), 1);
   if (!isSame(x.iterations, y.iterations))
     return false;
   if (!sameIteration)
@@ -308,31 +344,69 @@ Meeting weft::warp::meetingOf(const Pointers &earlier, const Pointers &later, bo
   if (!x || !y || !isSame(x->symbols, y->symbols) || (!sameIteration && !isOfOutside(*x)))
     return Meeting::Unknown;
   size_t rank = std::max(x->axes.size(), y->axes.size());
-  SmallVector<int64_t> sizes = sizesOf(earlier.pointer, rank);
+  SmallVector<int64_t> sizes = shapeOf(earlier.pointer, rank);
   x->axes.resize(std::max(sizes.size(), rank));
   y->axes.resize(std::max(sizes.size(), rank));
   if (isApart(*x, *y, earlier, later, sameIteration))
     return Meeting::Nowhere;
-  if (sizes == sizesOf(later.pointer, rank) && isAlike(*x, *y, x->axes.size()))
+  if (sizes == shapeOf(later.pointer, rank) && isAlike(*x, *y, x->axes.size()))
     return meetingOfAlike(*x, *y, earlier, later, sameIteration);
   return Meeting::Unknown;
 }
 
-std::optional<FarStride> weft::warp::farStrideOf(const Pointers &earlier, const Pointers &later) {
+static std::optional<RowsApart> rowsApart(const AffineSum &rows, const AffineSum &others, size_t rank,
+                                          bool sameIteration) {
+  if (!isAlike(rows, others, rank) || !llvm::all_of(rows.axes, [](int64_t axis) { return axis == 0; }))
+    return std::nullopt;
+  const int64_t apart = others.constant - rows.constant;
+  if (sameIteration || rows.iterations.empty())
+    return RowsApart{apart, 0};
+  if (rows.iterations.size() > 1)
+    return std::nullopt;
+  return RowsApart{apart, rows.iterations.begin()->second};
+}
+
+/// The one stride that rows of two accesses are counted in, or of which they have different numbers; null where there are
+/// more.
+static Value strideBetween(const AffineAddress &x, const AffineAddress &y) {
+  llvm::SmallSetVector<Value, 2> strides;
+  for (auto [one, other] : {std::pair(&x, &y), std::pair(&y, &x)}) {
+    for (auto &[stride, counted] : one->strided)
+      strides.insert(stride);
+    for (auto &[symbol, coefficient] : one->symbols)
+      if (other->symbols.lookup(symbol) != coefficient)
+        strides.insert(symbol);
+  }
+  constexpr unsigned wholeBits = 32; // of narrower strides the bound might be no number
+  const bool isOne = strides.size() == 1 && isOutsideOfLoops(strides.front()) &&
+                     strides.front().getType().isSignlessInteger() &&
+                     strides.front().getType().getIntOrFloatBitWidth() >= wholeBits;
+  return isOne ? strides.front() : Value();
+}
+
+/// Takes the rows that an address counts in a stride out of it.
+static AffineSum takeRows(AffineAddress &address, Value stride) {
+  AffineSum rows = address.strided.lookup(stride);
+  rows.constant += address.symbols.lookup(stride);
+  address.symbols.erase(stride);
+  return rows;
+}
+
+std::optional<FarStride> weft::warp::farStrideOf(const Pointers &earlier, const Pointers &later, bool sameIteration) {
   if (earlier.pointer.getType() != later.pointer.getType())
     return std::nullopt;
   std::optional<AffineAddress> x = affineAddressOf(earlier.pointer), y = affineAddressOf(later.pointer);
-  if (!x || !y || !isOfOutside(*x) || x->strided.size() != 1 || y->strided.size() != 1)
+  Value stride = x && y ? strideBetween(*x, *y) : Value();
+  if (!stride)
     return std::nullopt;
-  const auto &[stride, moved] = *x->strided.begin();
-  SmallVector<int64_t> sizes = sizesOf(earlier.pointer, x->axes.size());
-  constexpr unsigned wholeBits = 32; // of narrower strides the bound might be no number
-  const bool isByOneLoop = moved.iterations.size() == 1 && x->iterations.empty() && isOfOutside(moved) &&
-                           stride.getType().getIntOrFloatBitWidth() >= wholeBits;
-  if (!isByOneLoop || !isAlike(*x, *y, sizes.size()) || !haveSameStrides(*x, *y, sizes.size()))
+  AffineSum rows = takeRows(*x, stride), others = takeRows(*y, stride);
+  SmallVector<int64_t> sizes = sizesOf(earlier, later, x->axes.size());
+  std::optional<RowsApart> between = rowsApart(rows, others, sizes.size(), sameIteration);
+  const bool isOfOneRound = sameIteration || (x->iterations.empty() && isOfOutside(*x) && isOfOutside(rows));
+  if (!between || between->least() == 0 || !isOfOneRound || !isAlike(*x, *y, sizes.size()))
     return std::nullopt;
   Equations equations = equationsOf({{&*x, &*y}}, sizes, /*sameIteration=*/true);
-  const int64_t apart = std::abs(equations.constants.front()) + equations.most(/*sum=*/0);
-  const int64_t least = apart / std::abs(moved.iterations.begin()->second) + 1;
-  return FarStride{stride, least, Zeros(equations).find()};
+  const int64_t reach = std::abs(equations.constants.front()) + equations.most(/*sum=*/0);
+  const Meeting inOne = between->mayBeNone() ? Zeros(equations).find() : Meeting::Nowhere;
+  return FarStride{stride, reach / between->least() + 1, inOne};
 }

@@ -20,15 +20,16 @@ enum class Meeting : uint8_t { Nowhere, SameElement, Unknown };
 /// between them; else any iterations of the loops around them may be the two's.
 Meeting meetingOf(const Pointers &earlier, const Pointers &later, bool sameIteration);
 
-/// A stride, a scalar from outside of loops, by which a loop moves both of two accesses: where it is at least `least`
-/// elements, either way, those of different iterations touch no address twice. `inOne`: where they meet in one iteration.
+/// A stride, a scalar from outside of loops, that two accesses are some times apart: where it is at least `least`
+/// elements, either way, they touch no address twice but `inOne` row, where they are no stride apart.
 struct FarStride {
   mlir::Value stride;
   int64_t least;
   Meeting inOne;
 };
 
-/// The stride that says whether accesses of different iterations meet; none where no single one does.
-std::optional<FarStride> farStrideOf(const Pointers &earlier, const Pointers &later);
+/// The stride that says whether two accesses meet, by which a loop moves both, or which lies between them; none where no
+/// single one does. `sameIteration` as in `meetingOf`.
+std::optional<FarStride> farStrideOf(const Pointers &earlier, const Pointers &later, bool sameIteration);
 
 } // namespace weft::warp
