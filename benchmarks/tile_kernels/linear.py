@@ -207,3 +207,34 @@ def taps_over_tokens():
     exact = sum(padded[i : i + T] * taps[i].double() for i in range(3))
     arguments = {"x": x, "taps": taps, "out": poisoned(T, C), "tokens": T, "stride": C}
     return Case(taps_kernel, (4, 1), arguments, {"C": C, "BLOCK_T": 8, "BLOCK_C": 128}, {"out": exact}, 4, 2, 1e-5)
+
+
+@triton.jit
+def widened_chunk_kernel(q, k, v, decay, out, T: tl.constexpr, D: tl.constexpr):
+    rows, columns = tl.arange(0, T), tl.arange(0, D)
+    at = tl.program_id(0) * T * D + rows[:, None] * D + columns[None, :]
+    queries, keys = tl.load(q + at).to(tl.float32), tl.load(k + at).to(tl.float32)
+    values = tl.load(v + at).to(tl.float32)
+    gates = tl.load(decay + tl.program_id(0))
+    scores = tl.dot(queries, tl.trans(keys))
+    away = rows[:, None] - rows[None, :]
+    scores = tl.where(away >= 0, scores * tl.exp(gates * away.to(tl.float32)), 0.0)
+    state = tl.dot(tl.trans(keys), values)
+    tl.store(out + at, tl.dot(scores, values))
+    tl.store(
+        out + tl.num_programs(0) * T * D + tl.program_id(0) * D * D + columns[:, None] * D + columns[None, :], state
+    )
+
+
+@case("chunks of a decaying sum, all of it float32, bf16")
+def widened_chunk():
+    H, T, D = 3, 64, 64
+    q, k, v = (torch.randn(H, T, D).bfloat16() for _ in range(3))
+    decay = -torch.rand(H)
+    away = torch.arange(T).double()[:, None] - torch.arange(T)
+    weights = torch.exp(decay.double()[:, None, None] * away).masked_fill(away < 0, 0.0)
+    exact = (q.double() @ k.double().mT * weights) @ v.double()
+    state = k.double().mT @ v.double()
+    arguments = {"q": q, "k": k, "v": v, "decay": decay, "out": poisoned(H * T * D + H * D * D)}
+    expected = {"out": torch.cat([exact.flatten(), state.flatten()])}
+    return Case(widened_chunk_kernel, (H,), arguments, {"T": T, "D": D}, expected, 4, 2, 2e-3)

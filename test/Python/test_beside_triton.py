@@ -37,6 +37,7 @@ MOST = {
     "selective state space, step by step, f16": (0.91, None),
     "products of rows with rows, unaligned, bf16": (0.87, 0.78),
     "norms of heads by 64-bit strides f16": (1.0, None),
+    "chunks of a decaying sum, all of it float32, bf16": (0.62, None),
     "two numbers of 4 bits a byte, with scales of groups, to f32": (0.98, None),
     "merging of parts of which some are empty, stages asked for, f32": (0.95, None),
 }

@@ -1,6 +1,8 @@
 # Part of Weft. SPDX-License-Identifier: Apache-2.0
 """Forms of ``dot`` that are made of matrix instructions' own: small sizes, batches, float32 in parts of bfloat16."""
 
+import re
+
 import numpy as np
 import pytest
 import torch
@@ -10,6 +12,8 @@ import weft.language as wl
 SEED = int(np.random.default_rng().integers(1 << 30))
 rng = np.random.default_rng(SEED)
 print(f"seed {SEED}")
+
+KINDS = {"float16": "fp16", "bfloat16": "bf16", "float32": "fp32", "int8": "i8", "float8_e4m3fn": "fp8e4nv"}
 
 
 @weft.jit
@@ -53,6 +57,45 @@ def test_tf32_is_rounded_or_truncated():
     assert np.abs(found["tf32rz"] - cut[0] @ cut[1]).max() < 1e-5
     exact = a.astype(np.float64) @ b
     assert np.abs(found["tf32"] - exact).mean() < 0.7 * np.abs(found["tf32rz"] - exact).mean()
+
+
+@weft.jit
+def widened(a, b, c, M: wl.constexpr, N: wl.constexpr, K: wl.constexpr, HOW: wl.constexpr):
+    x = wl.load(a + wl.arange(0, M)[:, None] * K + wl.arange(0, K)).to(wl.float32)
+    y = wl.load(b + wl.arange(0, N)[:, None] * K + wl.arange(0, K)).to(wl.float32)
+    positive = wl.where(y > 0, y, 0.0)
+    wl.store(c + wl.arange(0, M)[:, None] * N + wl.arange(0, N), wl.dot(x, wl.trans(positive), input_precision=HOW))
+
+
+@pytest.mark.parametrize("target", ["sm_80", "sm_90a"])
+@pytest.mark.parametrize(
+    ("left", "right", "made"),
+    [
+        ("float16", "float16", "f16"),
+        ("bfloat16", "bfloat16", "bf16"),
+        ("float16", "int8", "f16"),
+        ("bfloat16", "float8_e4m3fn", "bf16"),
+        ("float16", "bfloat16", "tf32"),
+        ("float16", "float32", "tf32"),
+    ],
+)
+@pytest.mark.parametrize("how", ["tf32", "tf32x3", "ieee"])
+def test_products_of_what_was_widened(left, right, made, how, target, seed, monkeypatch):
+    """They are those of 16 bits where both operands were of one kind; and exact, but of operands with more bits."""
+    monkeypatch.setenv("WEFT_DEVICE", f"simulator:{target}")
+    torch.manual_seed(seed)
+    M, N, K = 64, 32, 64
+    a, b = torch.randn(M, K).to(getattr(torch, left)), (torch.randn(N, K) * 4).to(getattr(torch, right))
+    a[0, 0], a[1, 1] = 6e-8, -65504.0  # a subnormal of float16, and its lowest number
+    c = torch.full((M, N), torch.nan)
+    widened[1,](a, b, c, M=M, N=N, K=K, HOW=how, num_warps=4)
+    exact = a.double() @ b.double().clamp(min=0).T
+    size = a.double().abs() @ b.double().abs().T
+    assert ((c - exact).abs() <= (2e-6 if made != "tf32" or how != "tf32" else 1e-3) * size).all()
+    signature = ", ".join(f"{n}: *{KINDS[t]}:16" for n, t in (("a", left), ("b", right), ("c", "float32")))
+    ptx = widened.compile(signature, {"M": M, "N": N, "K": K, "HOW": how}, target, num_warps=4).ptx
+    products = set(re.findall(r"mma[\w.:]*\.f32\.(\w+)\.\w+", ptx))
+    assert products == (set() if how == "ieee" else {made})
 
 
 def test_parts_of_what_is_infinite():

@@ -17,6 +17,7 @@
 #include "compiler/Conversion/TileToWarp/Passes.h"
 #include "compiler/Conversion/TileToWarp/Products/Float8Products.h"
 #include "compiler/Conversion/TileToWarp/Products/TF32Products.h"
+#include "compiler/Conversion/TileToWarp/Products/WidenedProducts.h"
 #include "compiler/Target/TargetInfo.h"
 #include "dialects/Tile/IR/Schedule.h"
 #include "dialects/Tile/IR/TileOps.h"
@@ -372,6 +373,7 @@ struct TileToWarp : impl::TileToWarpBase<TileToWarp> {
     assert(warps <= target.maxWarps && "a schedule has at most 32 warps, which every target runs");
     if (failed(verifySizes(function)))
       return failure();
+    narrowWidenedProducts(function);
     settleFloat8Products(function, target, warps);
     roundTF32Products(function, target, warps);
     AxisAnalysis axes(function), proven(function, Promises::Ignored);

@@ -1,0 +1,14 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// Products of f32 whose operands are those of 16 bits, written out.
+#pragma once
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace weft {
+
+/// Products of f32 at TF32's precision take operands of 16 bits where both were widened from them: each product of two is
+/// exact either way, and half as many instructions, at twice the rate, sum them in f32 as well. `ieee` products are left
+/// alone, whose sums are rounded at each addition.
+void narrowWidenedProducts(mlir::func::FuncOp function);
+
+} // namespace weft
