@@ -462,3 +462,31 @@ def test_rows_that_may_overlap(stride, columns, factor, num_warps, seed):
     np.testing.assert_allclose(out, expected, rtol=1e-5, atol=1e-5)
     if abs(stride) >= columns:  # what is left over of an unrolled loop is another loop, of which nothing is known
         assert report.counters["barriers"] <= (num_warps if factor > 1 else 0)
+
+
+@weft.jit
+def rows_by_programs(x, out, steps, STRIDE: wl.constexpr, BLOCK: wl.constexpr):
+    at = wl.arange(0, BLOCK)
+    total = wl.load(x + at)
+    for step in range(wl.program_id(0), steps, wl.num_programs(0)):
+        p = out + step * STRIDE + at
+        total = total * 0.5 + wl.load(p)
+        wl.store(p, total + at.to(wl.float32) / BLOCK)
+
+
+@pytest.mark.parametrize("stride", [1, 96, 128, 200])
+def test_rows_that_programs_take_in_turn(stride, seed):
+    """One program takes all rows, one after another: they overlap where they are shorter than its tile."""
+    block, steps = 128, 4
+    random = np.random.default_rng(seed)
+    x = random.standard_normal(block).astype(np.float32)
+    out = random.standard_normal(stride * (steps - 1) + block).astype(np.float32)
+    expected, total = out.astype(np.float64), x.astype(np.float64)
+    for step in range(steps):
+        row = slice(step * stride, step * stride + block)
+        total = total * 0.5 + expected[row]
+        expected[row] = total + np.arange(block) / block
+    report = simulate(rows_by_programs, (1,), x, out, np.int32(steps), num_warps=4, STRIDE=stride, BLOCK=block)
+    assert not report.findings
+    np.testing.assert_allclose(out, expected, rtol=1e-5, atol=1e-5)
+    assert (report.counters["barriers"] == 0) == (stride >= block)

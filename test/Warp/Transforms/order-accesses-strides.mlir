@@ -319,4 +319,73 @@ func.func @any_rows(%x: !f32, %stride: i32, %other: i32, %y: tensor<128xf32, #ow
   return
 }
 
+// Rows that a loop takes in steps of as many programs as there are, and a pointer that it moves by as many rows: one row or
+// more lie between those of two iterations.
+// CHECK-LABEL: func.func @of_programs
+// CHECK-NOT: warp.barrier
+// CHECK: return
+func.func @of_programs(%x: !f32, %z: !f32, %y: tensor<128xf32, #own>, %n: i32) {
+  %c0 = arith.constant 0 : i32
+  %c128 = arith.constant 128 : i32
+  %r = tile.make_range {start = 0 : i32, end = 128 : i32} : !numbers
+  %programs = tile.num_programs x : i32
+  %step = arith.muli %programs, %c128 : i32
+  %first = tile.addptr %z, %c0 : !f32, i32
+  %end = scf.for %i = %c0 to %n step %programs iter_args(%at = %first) -> !f32 : i32 {
+    %row = arith.muli %i, %c128 : i32
+    %to = tile.addptr %x, %row : !f32, i32
+    %b = tile.splat %to : !f32 -> !pointers
+    %p = tile.addptr %b, %r : !pointers, !numbers
+    tile.store %p, %y : !pointers
+    %c = tile.splat %at : !f32 -> !pointers
+    %q = tile.addptr %c, %r : !pointers, !numbers
+    tile.store %q, %y : !pointers
+    %next = tile.addptr %at, %step : !f32, i32
+    scf.yield %next : !f32
+  }
+  return
+}
+
+// Rows that are shorter than a tile, and a pointer that a loop of so many iterations moves by who knows how many rows.
+// CHECK-LABEL: func.func @of_programs_near
+// CHECK: scf.for
+// CHECK: warp.barrier{{$}}
+// CHECK-NEXT: tile.store
+// CHECK: scf.for
+// CHECK: warp.barrier{{$}}
+// CHECK-NEXT: tile.store
+// CHECK-NOT: warp.barrier
+// CHECK: return
+func.func @of_programs_near(%x: !f32, %y: tensor<128xf32, #own>, %n: i32) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %c3 = arith.constant 3 : i32
+  %c96 = arith.constant 96 : i32
+  %c128 = arith.constant 128 : i32
+  %c1280 = arith.constant 1280 : i32
+  %r = tile.make_range {start = 0 : i32, end = 128 : i32} : !numbers
+  %programs = tile.num_programs x : i32
+  %step = arith.muli %programs, %c128 : i32
+  scf.for %i = %c0 to %n step %programs : i32 {
+    %row = arith.muli %i, %c96 : i32
+    %to = tile.addptr %x, %row : !f32, i32
+    %b = tile.splat %to : !f32 -> !pointers
+    %p = tile.addptr %b, %r : !pointers, !numbers
+    tile.store %p, %y : !pointers
+  }
+  %first = tile.addptr %x, %c0 : !f32, i32
+  %end = scf.for %i = %c0 to %c3 step %c1 iter_args(%at = %first) -> !f32 : i32 {
+    %b = tile.splat %at : !f32 -> !pointers
+    %p = tile.addptr %b, %r : !pointers, !numbers
+    tile.store %p, %y : !pointers
+    %behind = tile.addptr %at, %c1280 : !f32, i32
+    %c = tile.splat %behind : !f32 -> !pointers
+    %q = tile.addptr %c, %r : !pointers, !numbers
+    tile.store %q, %y : !pointers
+    %next = tile.addptr %at, %step : !f32, i32
+    scf.yield %next : !f32
+  }
+  return
+}
+
 }

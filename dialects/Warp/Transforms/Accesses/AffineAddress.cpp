@@ -28,10 +28,12 @@ bool AffineSum::isFixed() const {
 static bool normalise(AffineSum &sum) {
   auto isSmall = [](int64_t x) { return std::abs(x) < mostExact; };
   bool small = isSmall(sum.constant) && llvm::all_of(sum.axes, isSmall);
-  for (auto *terms : {&sum.symbols, &sum.iterations}) {
-    terms->remove_if([](const auto &term) { return term.second == 0; });
-    small &= llvm::all_of(*terms, [&](const auto &term) { return isSmall(term.second); });
-  }
+  auto settle = [&](auto &terms) {
+    terms.remove_if([](const auto &term) { return term.second == 0; });
+    small &= llvm::all_of(terms, [&](const auto &term) { return isSmall(term.second); });
+  };
+  settle(sum.symbols);
+  settle(sum.iterations);
   return small;
 }
 
@@ -169,11 +171,15 @@ Found Walker::productOf(Value left, Value right) {
   return std::nullopt;
 }
 
+static AffineSum::Count countOf(scf::ForOp loop, CountedBy by) {
+  return {loop.getInductionVar(), static_cast<unsigned>(by)};
+}
+
 /// What counts up by `step` in every iteration of a loop: by a constant, or by a scalar from outside of loops.
 static Found countedBy(const AffineAddress &step, scf::ForOp loop) {
   AffineAddress counted;
   if (isConstant(step)) {
-    counted.iterations[loop.getInductionVar()] = step.constant;
+    counted.iterations[countOf(loop, CountedBy::Iterations)] = step.constant;
     return counted;
   }
   if (!step.isFixed() || !step.strided.empty() || step.constant != 0 || step.symbols.size() != 1)
@@ -181,7 +187,10 @@ static Found countedBy(const AffineAddress &step, scf::ForOp loop) {
   auto [stride, coefficient] = *step.symbols.begin();
   if (!isOutsideOfLoops(stride) || !stride.getType().isSignlessInteger())
     return std::nullopt;
-  counted.strided[stride].iterations[loop.getInductionVar()] = coefficient;
+  if (stride.getDefiningOp<tile::NumProgramsOp>())
+    counted.iterations[countOf(loop, CountedBy::Programs)] = coefficient;
+  else
+    counted.strided[stride].iterations[countOf(loop, CountedBy::Iterations)] = coefficient;
   return counted;
 }
 
@@ -228,10 +237,11 @@ Found Walker::ofScalar(Value value) {
         Found carried = ofCarried(loop, argument);
         return carried ? carried : symbol(value);
       }
-      if (!matchPattern(loop.getStep(), m_Constant(&step)))
-        return symbol(value);
       AffineAddress counted;
-      counted.iterations[value] = step.getInt();
+      if (matchPattern(loop.getStep(), m_Constant(&step)))
+        counted.iterations[countOf(loop, CountedBy::Iterations)] = step.getInt();
+      else
+        counted.iterations[countOf(loop, CountedBy::Steps)] = 1;
       Found sum = sumOf(of(loop.getLowerBound()), checked(std::move(counted)), 1);
       return sum ? sum : symbol(value);
     }

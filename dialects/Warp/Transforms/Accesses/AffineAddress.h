@@ -9,12 +9,17 @@
 
 namespace weft::warp {
 
+/// What a loop counts by: iterations, its own steps where these are no constant, or as many as there are programs in an
+/// iteration. The last two are some whole number of times one, which may be more than iterations.
+enum class CountedBy : unsigned { Iterations, Steps, Programs };
+
 /// Symbols, coordinates and counts of iterations, each times a constant.
 struct AffineSum {
   using Terms = llvm::SmallMapVector<mlir::Value, int64_t, 4>;
+  using Count = std::pair<mlir::Value, unsigned>; // a loop's induction variable, and `CountedBy`
 
-  Terms symbols;    // scalars, the same in every thread
-  Terms iterations; // of a loop, by its induction variable: 0, 1, ...
+  Terms symbols;                                      // scalars, the same in every thread
+  llvm::SmallMapVector<Count, int64_t, 4> iterations; // 0, 1, ...
   llvm::SmallVector<int64_t, 2> axes;
   int64_t constant = 0;
 

@@ -139,9 +139,10 @@ static bool isOfOutside(const AffineSum &sum) {
   return llvm::all_of(sum.symbols, [](const auto &term) { return isOutsideOfLoops(term.first); });
 }
 
-static std::optional<int64_t> tripsOf(Value inductionVariable) {
-  auto loop = dyn_cast<scf::ForOp>(cast<BlockArgument>(inductionVariable).getOwner()->getParentOp());
-  std::optional<APInt> trips = loop ? loop.getStaticTripCount() : std::nullopt;
+static std::optional<int64_t> tripsOf(AffineSum::Count count) {
+  auto loop = dyn_cast<scf::ForOp>(cast<BlockArgument>(count.first).getOwner()->getParentOp());
+  const bool countsIterations = count.second == static_cast<unsigned>(CountedBy::Iterations);
+  std::optional<APInt> trips = loop && countsIterations ? loop.getStaticTripCount() : std::nullopt;
   return trips && trips->getActiveBits() < 31 ? std::optional<int64_t>(trips->getZExtValue()) : std::nullopt;
 }
 
@@ -210,7 +211,7 @@ static Equations equationsOf(ArrayRef<std::pair<const AffineSum *, const AffineS
       coefficients.push_back(coefficientOf(*x));
     equations.differences.push_back({coefficients, most, isOfElement});
   };
-  llvm::SmallSetVector<Value, 4> loops;
+  llvm::SmallSetVector<AffineSum::Count, 4> loops;
   for (auto [x, y] : sums) {
     equations.constants.push_back(y->constant - x->constant);
     for (auto &[loop, coefficient] : x->iterations)
@@ -219,7 +220,7 @@ static Equations equationsOf(ArrayRef<std::pair<const AffineSum *, const AffineS
   for (auto [axis, size] : llvm::enumerate(sizes))
     add([axis = axis](const AffineSum &sum) { return sum.along(axis); }, size - 1, true);
   if (!sameIteration)
-    for (Value loop : loops) {
+    for (AffineSum::Count loop : loops) {
       std::optional<int64_t> trips = tripsOf(loop);
       add([&](const AffineSum &sum) { return sum.iterations.lookup(loop); },
           trips ? std::optional(std::max<int64_t>(*trips - 1, 0)) : std::nullopt, false);
