@@ -490,3 +490,28 @@ def test_rows_that_programs_take_in_turn(stride, seed):
     assert not report.findings
     np.testing.assert_allclose(out, expected, rtol=1e-5, atol=1e-5)
     assert (report.counters["barriers"] == 0) == (stride >= block)
+
+
+@weft.jit
+def halves_of_rows(x, out, stride, ROWS: wl.constexpr, HALF: wl.constexpr):
+    rows, columns = wl.arange(0, ROWS)[:, None], wl.arange(0, HALF)[None, :]
+    value = wl.load(x + rows * HALF + columns)
+    at = out + rows * stride + columns
+    wl.store(at, value)
+    wl.store(at + HALF, value + 1)
+
+
+@pytest.mark.parametrize("stride", [32, 40, 63, 64, 80])
+def test_halves_of_rows(stride, seed):
+    """A second half that reaches into the next row is over what was stored there first."""
+    rows, half = 16, 32
+    x = np.random.default_rng(seed).standard_normal((rows, half)).astype(np.float32)
+    out = np.zeros(rows * stride + half, np.float32)
+    expected = out.copy()
+    for more in (0, 1):
+        for row in range(rows):
+            expected[row * stride + more * half :][:half] = x[row] + more
+    report = simulate(halves_of_rows, (1,), x, out, np.int32(stride), num_warps=4, ROWS=rows, HALF=half)
+    assert not report.findings
+    np.testing.assert_array_equal(out, expected)
+    assert (report.counters["barriers"] == 0) == (stride >= 2 * half)

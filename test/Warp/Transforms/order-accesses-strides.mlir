@@ -5,6 +5,10 @@
 !f32 = !tile.ptr<f32>
 !numbers = tensor<128xi32, #own>
 !pointers = tensor<128x!f32, #own>
+#grid = #warp.layout<[4, 32], lane = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16]], warp = [[1, 0], [2, 0]]>
+#rows = #warp.layout<[4], lane = [[0], [0], [0], [0], [0]], warp = [[1], [2]]>
+#columns = #warp.layout<[32], lane = [[1], [2], [4], [8], [16]], warp = [[0], [0]]>
+!grid = tensor<4x32x!f32, #grid>
 
 module attributes {warp.target = "sm_80"} {
 
@@ -385,6 +389,38 @@ func.func @of_programs_near(%x: !f32, %y: tensor<128xf32, #own>, %n: i32) {
     %next = tile.addptr %at, %step : !f32, i32
     scf.yield %next : !f32
   }
+  return
+}
+
+// Halves of rows of a tile: those of one row never meet, those of two where the stride is less than a whole row. What lies
+// one row behind meets the row before in another thread, whatever the stride.
+// CHECK-LABEL: func.func @halves
+// CHECK-SAME: %[[STRIDE:[a-z0-9]+]]: i32
+// CHECK: tile.store
+// CHECK: arith.cmpi slt, %[[STRIDE]], %c64_i32
+// CHECK: warp.barrier where
+// CHECK-NEXT: tile.store
+// CHECK: warp.barrier{{$}}
+// CHECK-NEXT: tile.store
+func.func @halves(%x: !f32, %stride: i32, %y: tensor<4x32xf32, #grid>) {
+  %c32 = arith.constant dense<32> : tensor<4x32xi32, #grid>
+  %r = tile.make_range {start = 0 : i32, end = 4 : i32} : tensor<4xi32, #rows>
+  %strides = tile.splat %stride : i32 -> tensor<4xi32, #rows>
+  %rows = arith.muli %r, %strides : tensor<4xi32, #rows>
+  %e = tile.expand_dims %rows {axis = 1 : i32} : tensor<4xi32, #rows> -> tensor<4x1xi32, #warp.layout<[4, 1], lane = [[0, 0], [0, 0], [0, 0], [0, 0], [0, 0]], warp = [[1, 0], [2, 0]]>>
+  %down = tile.broadcast %e : tensor<4x1xi32, #warp.layout<[4, 1], lane = [[0, 0], [0, 0], [0, 0], [0, 0], [0, 0]], warp = [[1, 0], [2, 0]]>> -> tensor<4x32xi32, #grid>
+  %c = tile.make_range {start = 0 : i32, end = 32 : i32} : tensor<32xi32, #columns>
+  %f = tile.expand_dims %c {axis = 0 : i32} : tensor<32xi32, #columns> -> tensor<1x32xi32, #warp.layout<[1, 32], lane = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16]], warp = [[0, 0], [0, 0]]>>
+  %across = tile.broadcast %f : tensor<1x32xi32, #warp.layout<[1, 32], lane = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16]], warp = [[0, 0], [0, 0]]>> -> tensor<4x32xi32, #grid>
+  %at = arith.addi %down, %across : tensor<4x32xi32, #grid>
+  %b = tile.splat %x : !f32 -> !grid
+  %p = tile.addptr %b, %at : !grid, tensor<4x32xi32, #grid>
+  tile.store %p, %y : !grid
+  %q = tile.addptr %p, %c32 : !grid, tensor<4x32xi32, #grid>
+  tile.store %q, %y : !grid
+  %all = tile.splat %stride : i32 -> tensor<4x32xi32, #grid>
+  %next = tile.addptr %p, %all : !grid, tensor<4x32xi32, #grid>
+  tile.store %next, %y : !grid
   return
 }
 

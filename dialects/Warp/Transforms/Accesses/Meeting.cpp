@@ -92,9 +92,11 @@ private:
   bool foundStill = false, foundMoved = false;
 };
 
-/// How many strides lie between two accesses that count rows alike: `apart`, and any multiple of `step` more.
+/// How many strides lie between two accesses that count rows alike: `apart`, and any multiple of `step` more. `axis`: the
+/// one that rows of both lie along, where nothing else says which row it is.
 struct RowsApart {
   int64_t apart, step;
+  std::optional<unsigned> axis;
 
   bool mayBeNone() const { return step == 0 ? apart == 0 : apart % step == 0; }
   /// The fewest, other than none; 0 where there are never any.
@@ -357,14 +359,23 @@ Meeting weft::warp::meetingOf(const Pointers &earlier, const Pointers &later, bo
 
 static std::optional<RowsApart> rowsApart(const AffineSum &rows, const AffineSum &others, size_t rank,
                                           bool sameIteration) {
-  if (!isAlike(rows, others, rank) || !llvm::all_of(rows.axes, [](int64_t axis) { return axis == 0; }))
+  if (!isAlike(rows, others, rank))
     return std::nullopt;
-  const int64_t apart = others.constant - rows.constant;
-  if (sameIteration || rows.iterations.empty())
-    return RowsApart{apart, 0};
-  if (rows.iterations.size() > 1)
-    return std::nullopt;
-  return RowsApart{apart, rows.iterations.begin()->second};
+  RowsApart found{others.constant - rows.constant, 0, std::nullopt};
+  unsigned varying = 0;
+  for (auto [axis, coefficient] : llvm::enumerate(rows.axes)) {
+    found.step = std::gcd(found.step, coefficient);
+    if (coefficient != 0 && varying++ == 0)
+      found.axis = axis;
+  }
+  if (!sameIteration)
+    for (auto &[loop, coefficient] : rows.iterations) {
+      found.step = std::gcd(found.step, coefficient);
+      ++varying;
+    }
+  if (varying != 1 || found.apart != 0)
+    found.axis.reset();
+  return found;
 }
 
 /// The one stride that rows of two accesses are counted in, or of which they have different numbers; null where there are
@@ -408,6 +419,10 @@ std::optional<FarStride> weft::warp::farStrideOf(const Pointers &earlier, const 
     return std::nullopt;
   Equations equations = equationsOf({{&*x, &*y}}, sizes, /*sameIteration=*/true);
   const int64_t reach = std::abs(equations.constants.front()) + equations.most(/*sum=*/0);
-  const Meeting inOne = between->mayBeNone() ? Zeros(equations).find() : Meeting::Nowhere;
-  return FarStride{stride, reach / between->least() + 1, inOne};
+  const FarStride far{stride, reach / between->least() + 1, Meeting::Nowhere};
+  if (!between->mayBeNone())
+    return far;
+  if (between->axis && *between->axis < sizes.size())
+    sizes[*between->axis] = 1;
+  return FarStride{stride, far.least, Zeros(equationsOf({{&*x, &*y}}, sizes, /*sameIteration=*/true)).find()};
 }
