@@ -276,6 +276,34 @@ def test_every_integer_of_8_bits(source, target, machine):
         assert "cvt.rn.f16" not in made.ptx and "cvt.rn.bf16" not in made.ptx
 
 
+@weft.jit
+def magnitudes(x, y, z, N: wl.constexpr):
+    at = wl.arange(0, N)
+    value = wl.abs(wl.load(x + at))
+    wl.store(y + at, value)
+    wl.store(z + at, value.to(wl.float32))
+
+
+@pytest.mark.parametrize("machine", ["sm_80", "sm_90a"])
+@pytest.mark.parametrize(
+    ("kind", "begin"),
+    [(kind, begin) for kind in ("fp16", "bf16") for begin in range(4)] + [("fp8e4nv", 0), ("fp8e5", 0)],
+)
+def test_every_absolute_value_of_narrow_floats(kind, begin, machine):
+    """The bits without the sign, of what is no number, too; and the same of float32."""
+    bits, sign, count = (np.uint8, 0x80, 256) if kind.startswith("fp8") else (np.uint16, 0x8000, 1 << 14)
+    x = (np.arange(count) * 4 + begin if count > 256 else np.arange(256)).astype(bits)
+    y, z = np.full(count, 77, bits), np.full(count, 77, np.float32)
+    made = magnitudes.compile(f"x:*{kind}:16, y:*{kind}:16, z:*fp32:16, N={count}", {}, machine, num_warps=4)
+    report = weft.simulator.launch(made.ptx, made.name, 1, 128, [x, y, z], shared=made.shared_bytes)
+    assert report.findings == []
+    assert np.array_equal(y, x & ~bits(sign))
+    if count > 256:
+        wide = (y.astype(np.uint32) << 16).view(np.float32) if kind == "bf16" else y.view(np.float16).astype(np.float32)
+        assert np.array_equal(z, wide, equal_nan=True)
+        assert "cvt.rn" not in made.ptx
+
+
 FUNCTIONS = {
     "exp": np.exp,
     "exp2": np.exp2,

@@ -157,7 +157,7 @@ def abs(x: Any) -> tensor:
     if x.dtype.is_fp8e4b15():
         return e4b15.magnitude(x)
     if x.dtype.is_floating():
-        return _unary("absf", x)
+        return tensor(current().op("math.absf", [x.handle], [x.type]), x.type)
     if x.dtype.is_int_signed():
         return tensor(current().op("math.absi", [x.handle], [x.type]), x.type)
     if x.dtype.is_int_unsigned():

@@ -39,6 +39,45 @@ module attributes {warp.target = "sm_80"} {
 
 // -----
 
+// Absolute values of narrow floats are words without signs; widened, they are those of what was widened.
+// CHECK-LABEL: llvm.func @absolute
+// CHECK-DAG: %[[PAIR:.*]] = llvm.mlir.constant(2147450879 : i32)
+// CHECK-DAG: %[[BYTES:.*]] = llvm.mlir.constant(2139062143 : i32)
+// CHECK: llvm.and %{{.*}}, %[[PAIR]]
+// CHECK: llvm.store
+// CHECK: llvm.intr.fabs(%{{.*}}) : (f32) -> f32
+// CHECK: llvm.intr.fabs(%{{.*}}) : (f32) -> f32
+// CHECK: llvm.store
+// CHECK: llvm.and %{{.*}}, %[[BYTES]]
+// CHECK-NOT: llvm.fptrunc
+// CHECK: llvm.return
+#two = #warp.layout<[64], register = [[1]], lane = [[2], [4], [8], [16], [32]]>
+#four = #warp.layout<[128], register = [[1], [2]], lane = [[4], [8], [16], [32], [64]]>
+module attributes {warp.target = "sm_80"} {
+  func.func @absolute(%x: !tile.ptr<bf16>, %y: !tile.ptr<f32>, %z: !tile.ptr<f8E4M3FN>)
+      attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 1, stages = 1>} {
+    %i = tile.make_range {start = 0 : i32, end = 64 : i32} : tensor<64xi32, #two>
+    %p = tile.splat %x : !tile.ptr<bf16> -> tensor<64x!tile.ptr<bf16>, #two>
+    %halves = tile.addptr %p, %i : tensor<64x!tile.ptr<bf16>, #two>, tensor<64xi32, #two>
+    %q = tile.splat %y : !tile.ptr<f32> -> tensor<64x!tile.ptr<f32>, #two>
+    %wide = tile.addptr %q, %i : tensor<64x!tile.ptr<f32>, #two>, tensor<64xi32, #two>
+    %j = tile.make_range {start = 0 : i32, end = 128 : i32} : tensor<128xi32, #four>
+    %r = tile.splat %z : !tile.ptr<f8E4M3FN> -> tensor<128x!tile.ptr<f8E4M3FN>, #four>
+    %bytes = tile.addptr %r, %j : tensor<128x!tile.ptr<f8E4M3FN>, #four>, tensor<128xi32, #four>
+    %a = tile.load %halves {warp.contiguity = 2 : i32} : tensor<64x!tile.ptr<bf16>, #two>
+    %b = math.absf %a : tensor<64xbf16, #two>
+    tile.store %halves, %b {warp.contiguity = 2 : i32} : tensor<64x!tile.ptr<bf16>, #two>
+    %c = arith.extf %b : tensor<64xbf16, #two> to tensor<64xf32, #two>
+    tile.store %wide, %c {warp.contiguity = 2 : i32} : tensor<64x!tile.ptr<f32>, #two>
+    %d = tile.load %bytes {warp.contiguity = 4 : i32} : tensor<128x!tile.ptr<f8E4M3FN>, #four>
+    %e = math.absf %d : tensor<128xf8E4M3FN, #four>
+    tile.store %bytes, %e {warp.contiguity = 4 : i32} : tensor<128x!tile.ptr<f8E4M3FN>, #four>
+    return
+  }
+}
+
+// -----
+
 // Functions without an instruction are polynomials; sine reduces its argument in f64, whole turns of a large one before.
 // CHECK-LABEL: llvm.func @polynomials
 // CHECK: llvm.inline_asm {{.*}}setp.ltu.f32 p, a, 0f4E800000; @p bra around;{{.*}} "=d,f"

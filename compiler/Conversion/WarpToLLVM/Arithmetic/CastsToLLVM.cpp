@@ -7,6 +7,7 @@
 #include "dialects/Warp/IR/WarpOps.h"
 #include "dialects/Warp/Layout/ScratchLayout.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 
 using namespace mlir;
 
@@ -72,17 +73,26 @@ Value extendHalf(Value half, Type to, Emitter &e) {
   return truncateFromF32(extendToF32(half, e), to, e);
 }
 
-/// bf16 has the upper half of an f32's bits: of two in one word each takes one instruction, where the upper by itself takes
-/// one more to be cut out.
-LogicalResult extendPairs(arith::ExtFOp op, Emitter &e) {
+/// Up to two f16 or bf16 as f32. bf16 has the upper half of an f32's bits: of two in one word each takes one instruction,
+/// where the upper by itself takes one more to be cut out.
+SmallVector<Value, 2> extendPair(ArrayRef<Value> in, Emitter &e) {
   auto extended = [&](Value bits) { return e.bitcast(bits, e.b.getF32Type()); };
-  return perGroup(op, 2, e, [&](ArrayRef<Value> in) -> SmallVector<Value, 2> {
-    Value word = in.size() == 2 ? e.unpackedFrom(in) : Value();
-    if (!word)
-      return llvm::map_to_vector<2>(in, [&](Value value) { return extendToF32(value, e); });
-    return {extended(LLVM::ShlOp::create(e.b, e.loc, word, e.i32(16))),
-            extended(LLVM::AndOp::create(e.b, e.loc, word, e.i32(static_cast<int32_t>(0xffff0000))))};
-  });
+  Value word = in.size() == 2 && in[0].getType().isBF16() ? e.unpackedFrom(in) : Value();
+  if (!word)
+    return llvm::map_to_vector<2>(in, [&](Value value) { return extendToF32(value, e); });
+  return {extended(LLVM::ShlOp::create(e.b, e.loc, word, e.i32(16))),
+          extended(LLVM::AndOp::create(e.b, e.loc, word, e.i32(static_cast<int32_t>(0xffff0000))))};
+}
+
+/// An absolute value, widened: of f32, whose instructions take their operands' absolute values for nothing.
+LogicalResult extendAbsolute(arith::ExtFOp op, math::AbsFOp absolute, Emitter &e) {
+  ArrayRef<Value> source = e.registers(absolute.getOperand());
+  Registers results;
+  for (; !source.empty(); source = source.drop_front(std::min<size_t>(2, source.size())))
+    for (Value each : extendPair(source.take_front(2), e))
+      results.push_back(LLVM::FAbsOp::create(e.b, e.loc, each.getType(), each));
+  e.bind(op.getResult(), results);
+  return success();
 }
 
 /// Elements of 8 bits that are converted at once: a word of memory, as a rule.
@@ -103,8 +113,11 @@ SmallVector<Value, wordOfBytes> halvesOf(ArrayRef<Value> in, Type type, Emitter 
 
 LogicalResult lowerExtF(arith::ExtFOp op, Emitter &e) {
   Type from = getElementTypeOrSelf(op.getIn().getType()), to = getElementTypeOrSelf(op.getType());
+  auto absolute = op.getIn().getDefiningOp<math::AbsFOp>();
+  if (absolute && (from.isF16() || from.isBF16()) && to.isF32())
+    return extendAbsolute(op, absolute, e);
   if (from.isBF16() && to.isF32())
-    return extendPairs(op, e);
+    return perGroup(op, 2, e, [&](ArrayRef<Value> in) { return extendPair(in, e); });
   if (!isFloat8(from))
     return e.perRegister(op, [&](ArrayRef<Value> in) { return LLVM::FPExtOp::create(e.b, e.loc, to, in[0]); });
   return perGroup(op, wordOfBytes, e, [&](ArrayRef<Value> in) {

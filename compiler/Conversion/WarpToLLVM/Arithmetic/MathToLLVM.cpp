@@ -75,6 +75,28 @@ LogicalResult lowerPower(math::PowFOp op, Emitter &e) {
   });
 }
 
+/// Absolute values: of floats of 8 and 16 bits, without their signs' bits, as many at once as a word holds.
+LogicalResult lowerAbs(math::AbsFOp op, Emitter &e) {
+  const unsigned bits = getElementTypeOrSelf(op.getType()).getIntOrFloatBitWidth(), size = 32 / bits;
+  if (bits >= 32)
+    return e.perRegister(
+        op, [&](ArrayRef<Value> in) -> Value { return LLVM::FAbsOp::create(e.b, e.loc, in[0].getType(), in[0]); });
+  const APInt kept = APInt::getSplat(32, APInt::getSignedMaxValue(bits));
+  Registers results;
+  for (ArrayRef<Value> source = e.registers(op.getOperand()); !source.empty();) {
+    ArrayRef<Value> in = source.take_front(std::min<size_t>(size, source.size()));
+    source = source.drop_front(in.size());
+    SmallVector<Value, 4> whole(in);
+    whole.resize(size, in.back());
+    Value word = in.size() == size ? e.unpackedFrom(in) : Value();
+    word = LLVM::AndOp::create(e.b, e.loc, word ? word : e.pack(whole),
+                               e.constant(e.b.getIntegerAttr(e.b.getI32Type(), kept)));
+    llvm::append_range(results, ArrayRef(e.unpack(word, in[0].getType())).take_front(in.size()));
+  }
+  e.bind(op.getResult(), results);
+  return success();
+}
+
 } // namespace
 
 void addMathLowerings(LoweringTable &table) {
@@ -92,7 +114,7 @@ void addMathLowerings(LoweringTable &table) {
   addF32<math::ErfOp>(table, f32::erf);
   table.add<math::RsqrtOp>(lowerRsqrt);
   addDirect<math::FmaOp, LLVM::FMAOp>(table);
-  addDirect<math::AbsFOp, LLVM::FAbsOp>(table);
+  table.add<math::AbsFOp>(lowerAbs);
   addDirect<math::CopySignOp, LLVM::CopySignOp>(table);
   addDirect<math::FloorOp, LLVM::FFloorOp>(table);
   addDirect<math::CeilOp, LLVM::FCeilOp>(table);
