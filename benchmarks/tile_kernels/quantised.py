@@ -240,3 +240,27 @@ def unpacked():
     constants = {"BLOCK_R": 8, "BLOCK_C": 256, "G": G}
     expected = {"out": numbers * scales.double().repeat_interleave(G, 1)}
     return Case(unpacked_kernel, (5, 2), arguments, constants, expected, 4, 1)
+
+
+@triton.jit
+def turned_blocks_kernel(x, out, scales, M, N, BLOCK: tl.constexpr):
+    rows = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    columns = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    mask = (rows[:, None] < M) & (columns[None, :] < N)
+    block = tl.load(x + rows[:, None] * N + columns[None, :], mask=mask, other=0.0)
+    scale = 127 / tl.maximum(tl.max(tl.abs(block)).to(tl.float32), 1e-6)
+    rounded = tl.floor(block.to(tl.float32) * scale + 0.5).to(tl.int8)
+    tl.store(out + columns[None, :] * M + rows[:, None], rounded, mask=mask)
+    tl.store(scales + tl.program_id(0) * tl.num_programs(1) + tl.program_id(1), 1 / scale)
+
+
+@case("blocks rounded to int8 and turned bf16")
+def turned_blocks():
+    M, N, BLOCK = 256, 128, 128
+    x = torch.randn(M, N).bfloat16()
+    highest = x.double().reshape(M // BLOCK, BLOCK, N // BLOCK, BLOCK).abs().amax((1, 3))
+    scale = 127 / highest.repeat_interleave(BLOCK, 0).repeat_interleave(BLOCK, 1)
+    expected = {"out": (x.double() * scale + 0.5).floor().T, "scales": highest / 127}
+    arguments = {"x": x, "out": poisoned(N, M, dtype=torch.int8), "scales": poisoned(M // BLOCK, N // BLOCK)}
+    grid = (M // BLOCK, N // BLOCK)  # a number half-way between two may be rounded either way: 1 of 127
+    return Case(turned_blocks_kernel, grid, arguments | {"M": M, "N": N}, {"BLOCK": BLOCK}, expected, 4, 2, 0.008)

@@ -186,8 +186,9 @@ def transpose_kernel(x, out, M, N, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr)
 
 @case("transpose f16", torch.float16)
 @case("transpose f32", torch.float32)
+@case("transpose int8", torch.int8)
 def transpose(dtype):
-    x = torch.randn(128, 192).to(dtype)
+    x = (torch.randn(128, 192) if dtype.is_floating_point else torch.randint(-128, 128, (128, 192))).to(dtype)
     arguments = {"x": x, "out": poisoned(192, 128, dtype=dtype), "M": 128, "N": 192}
     return Case(transpose_kernel, (2, 3), arguments, {"BLOCK_M": 64, "BLOCK_N": 64}, {"out": x.T.double()})
 

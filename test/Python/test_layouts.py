@@ -3,6 +3,7 @@
 bank conflict where operands of products go through shared memory."""
 
 import math
+import re
 
 import numpy as np
 import pytest
@@ -436,3 +437,30 @@ def test_a_state_that_vectors_move_is_summed_in_registers(rng, K, V, warps, star
         made = recurrence.compile(signature=signature, target="sm_80", num_warps=1)
         assert made.ptx.count("shfl.sync") <= 32  # the decays, each of which one lane computes
         assert report.counters["shared_wavefronts"] == 0
+
+
+@weft.jit
+def turned(x, y, M, N, ROWS: wl.constexpr, COLUMNS: wl.constexpr):
+    rows = wl.program_id(0) * ROWS + wl.arange(0, ROWS)
+    columns = wl.program_id(1) * COLUMNS + wl.arange(0, COLUMNS)
+    mask = (rows[:, None] < M) & (columns[None, :] < N)
+    tile = wl.load(x + rows[:, None] * N + columns[None, :], mask=mask)
+    wl.store(y + columns[None, :] * M + rows[:, None], tile, mask=mask)
+
+
+@pytest.mark.parametrize("target", ["sm_80", "sm_90a"])
+@pytest.mark.parametrize("rows,columns,warps", [(64, 64, 4), (128, 128, 4), (128, 32, 8), (16, 128, 1), (64, 128, 2)])
+@pytest.mark.parametrize("name,kind", [("i8", np.int8), ("i16", np.int16), ("fp32", np.float32), ("i64", np.int64)])
+def test_tiles_are_turned_by_vectors(rng, name, kind, rows, columns, warps, target):
+    """Threads have blocks of rows and columns on both sides of the exchange, and no element goes alone."""
+    M, N = 2 * rows - 16, columns + 16
+    x = rng.integers(-100, 100, (M, N)).astype(kind)
+    y = np.full((N, M), 77, kind)
+    signature = f"x:*{name}:16, y:*{name}:16, M:i32:16, N:i32:16, ROWS={rows}, COLUMNS={columns}"
+    made = turned.compile(signature=signature, target=target, num_warps=warps)
+    arguments = [x, y, np.int32(M), np.int32(N)]
+    report = simulator.launch(made.ptx, made.name, (2, 2), 32 * warps, arguments, shared=made.shared_bytes)
+    assert report.findings == [] and np.array_equal(y, x.T)
+    if (name, rows, columns) in [("fp32", 64, 64), ("fp32", 128, 128), ("i8", 128, 128)]:
+        assert "st.shared.v4" in made.ptx and "ld.shared.v4" in made.ptx
+        assert not re.search(r"(st|ld)\.shared\.b", made.ptx)

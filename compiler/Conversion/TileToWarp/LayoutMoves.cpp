@@ -85,9 +85,7 @@ SmallVector<Preferred> movesOfReductions(func::FuncOp function, const LayoutPlan
   return moves;
 }
 
-/// A layout that gives registers the lowest bits along `axis`, then lanes, then warps, as many to each as they have: what
-/// is scanned along it is joined in registers first, and once by what lies before. None where it is so.
-static std::optional<LinearLayout> withNeighboursInRegisters(unsigned axis, const LinearLayout &layout) {
+std::optional<LinearLayout> withNeighboursInRegisters(unsigned axis, const LinearLayout &layout) {
   constexpr InDim dims[] = {InDim::Register, InDim::Lane, InDim::Warp};
   auto isAlong = [&](uint32_t basis) { return basis && layout.delinearize(basis)[axis] != 0; };
   SmallVector<uint32_t> along;
@@ -111,6 +109,7 @@ SmallVector<Preferred> movesOfScans(func::FuncOp function, const LayoutPlan &pla
     LayoutAttr own = plan.running.lookup(scan);
     if (!own || own.getLayout().rank() < 2 || !seen.insert(own))
       return;
+    // What is scanned is joined in registers first, and once by what lies before.
     std::optional<LinearLayout> other = withNeighboursInRegisters(scan.getAxis(), own.getLayout());
     if (!other)
       return;

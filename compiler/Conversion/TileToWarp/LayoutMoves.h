@@ -10,6 +10,10 @@ namespace weft {
 /// multiplies by vectors and sums is not loaded, so that nothing says how it lies but this.
 llvm::SmallVector<Preferred> movesOfReductions(mlir::func::FuncOp function, const LayoutPlan &plan, MayMove mayMove);
 
+/// A layout that gives registers the lowest bits along `axis`, then lanes, then warps, as many to each as they have. None
+/// where it is so.
+std::optional<warp::LinearLayout> withNeighboursInRegisters(unsigned axis, const warp::LinearLayout &layout);
+
 /// The loads of what is scanned, in each layout, with neighbours along the axis in registers: which rows of a tile a thread
 /// has changes no sector, and many steps of the scan.
 llvm::SmallVector<Preferred> movesOfScans(mlir::func::FuncOp function, const LayoutPlan &plan, MayMove mayMove);

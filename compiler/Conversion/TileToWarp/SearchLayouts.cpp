@@ -310,6 +310,41 @@ SmallVector<Preferred> movesOfAll(func::FuncOp function, const LayoutPlan &plan,
   return moves;
 }
 
+/// The axis along which a thread has neighbours.
+std::optional<unsigned> axisOfNeighbours(const LinearLayout &layout) {
+  for (unsigned axis = 0; axis < layout.rank() && !layout.bases(InDim::Register).empty(); ++axis) {
+    SmallVector<int64_t> next(layout.rank(), 0);
+    next[axis] = 1;
+    if (layout.shape()[axis] > 1 && layout.bases(InDim::Register).front() == layout.linearize(next))
+      return axis;
+  }
+  return std::nullopt;
+}
+
+/// What is loaded in vectors along one axis and stored in vectors along another, with blocks along both in the registers of
+/// either side, which rows of a tile a thread has being all the same to memory: an exchange then takes vectors, too, where
+/// else one of its sides goes element by element. Those of 16 bits `ldmatrix` turns.
+SmallVector<Preferred> movesOfTransposes(func::FuncOp function, const LayoutPlan &plan, Mover mover) {
+  SmallVector<Preferred> moves;
+  for (const Conversion &conversion : conversionsOf(function, plan)) {
+    const LinearLayout &own = plan.own.lookup(conversion.value).getLayout(), &wanted = conversion.wanted.getLayout();
+    std::optional<unsigned> from = axisOfNeighbours(own), to = axisOfNeighbours(wanted);
+    if (!from || !to || from == to || tensorOf(conversion.value).getElementTypeBitWidth() == 16)
+      continue;
+    Preferred move;
+    if (std::optional<LinearLayout> other = withNeighboursInRegisters(*to, own))
+      move = mover.towards(conversion.value, plan.rules.attr(*other));
+    if (std::optional<LinearLayout> other = withNeighboursInRegisters(*from, wanted))
+      function.walk([&](tile::StoreOp store) {
+        if (plan.running.lookup(store) == conversion.wanted)
+          move[store] = plan.rules.attr(*other);
+      });
+    if (!move.empty())
+      moves.push_back(std::move(move));
+  }
+  return moves;
+}
+
 /// A plan that moves make better, one after another.
 class Search {
 public:
@@ -408,6 +443,7 @@ LayoutPlan searchLayouts(func::FuncOp function, LayoutPlan given, Preferred pref
     if (Preferred move = Mover(plan, axes, target, mayMove).towards(store.getValue(), layout); !move.empty())
       loads.push_back(std::move(move));
   search.tryEach(loads);
+  search.tryEach(movesOfTransposes(function, plan, Mover(plan, axes, target, mayMove)));
   for (auto [store, layout] : betterStores(function, plan, axes, target, warps))
     stores.emplace_back()[store] = layout;
   search.tryEach(stores);

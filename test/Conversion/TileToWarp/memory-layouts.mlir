@@ -195,9 +195,11 @@ func.func @turned(%x: !tile.ptr<f16> {tile.divisibility = 16 : i32}, %y: !tile.p
 
 // -----
 
-// Wider elements, which ldmatrix does not turn, are stored as memory has them.
-// CHECK-DAG: #[[$ROWS:.*]] = #warp.layout<[64, 64], register = {{.*}}, lane = {{\[\[}}0, 4], [0, 8], [0, 16], [0, 32], [1, 0]], warp = {{.*}}>
+// Wider elements, which ldmatrix does not turn, are stored as memory has them. Threads have four rows of four columns, in
+// vectors along either.
+// CHECK-DAG: #[[$ROWS:.*]] = #warp.layout<[64, 64], register = {{\[\[}}0, 1], [0, 2], [1, 0], [2, 0], [4, 0]], lane = {{\[\[}}0, 4], [0, 8], [0, 16], [0, 32], [8, 0]], warp = {{.*}}>
 // CHECK-LABEL: func.func @wide
+// CHECK: tile.load {{.*}} : tensor<64x64x!tile.ptr<f32>, #[[$ROWS]]>
 // CHECK: tile.store {{.*}} {warp.contiguity = 4 : i32{{.*}}} : tensor<64x64x!tile.ptr<f32>, #[[$ROWS]]>
 func.func @wide(%x: !tile.ptr<f32> {tile.divisibility = 16 : i32}, %y: !tile.ptr<f32> {tile.divisibility = 16 : i32})
     attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 4, stages = 1>} {
@@ -216,6 +218,33 @@ func.func @wide(%x: !tile.ptr<f32> {tile.divisibility = 16 : i32}, %y: !tile.ptr
   %q = tile.splat %y : !tile.ptr<f32> -> tensor<64x64x!tile.ptr<f32>>
   %to = tile.addptr %q, %i : tensor<64x64x!tile.ptr<f32>>, tensor<64x64xi32>
   tile.store %to, %t : tensor<64x64x!tile.ptr<f32>>
+  return
+}
+
+// -----
+
+// Bytes, too: sixteen columns of the two rows that a thread has.
+// CHECK-DAG: #[[$BYTES:.*]] = #warp.layout<[64, 64], register = {{\[\[}}0, 1], [0, 2], [0, 4], [0, 8], [1, 0]], lane = {{.*}}, warp = {{.*}}>
+// CHECK-LABEL: func.func @bytes
+// CHECK: tile.load {{.*}} : tensor<64x64x!tile.ptr<i8>, #[[$BYTES]]>
+// CHECK: tile.store {{.*}} {warp.contiguity = 16 : i32{{.*}}} : tensor<64x64x!tile.ptr<i8>, #[[$BYTES]]>
+func.func @bytes(%x: !tile.ptr<i8> {tile.divisibility = 16 : i32}, %y: !tile.ptr<i8> {tile.divisibility = 16 : i32})
+    attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 4, stages = 1>} {
+  %r = tile.make_range {start = 0 : i32, end = 64 : i32} : tensor<64xi32>
+  %r1 = tile.expand_dims %r {axis = 1 : i32} : tensor<64xi32> -> tensor<64x1xi32>
+  %c1 = tile.expand_dims %r {axis = 0 : i32} : tensor<64xi32> -> tensor<1x64xi32>
+  %r2 = tile.broadcast %r1 : tensor<64x1xi32> -> tensor<64x64xi32>
+  %c2 = tile.broadcast %c1 : tensor<1x64xi32> -> tensor<64x64xi32>
+  %d = arith.constant dense<64> : tensor<64x64xi32>
+  %o = arith.muli %r2, %d : tensor<64x64xi32>
+  %i = arith.addi %o, %c2 : tensor<64x64xi32>
+  %b = tile.splat %x : !tile.ptr<i8> -> tensor<64x64x!tile.ptr<i8>>
+  %p = tile.addptr %b, %i : tensor<64x64x!tile.ptr<i8>>, tensor<64x64xi32>
+  %v = tile.load %p : tensor<64x64x!tile.ptr<i8>>
+  %t = tile.permute %v {order = array<i32: 1, 0>} : tensor<64x64xi8> -> tensor<64x64xi8>
+  %q = tile.splat %y : !tile.ptr<i8> -> tensor<64x64x!tile.ptr<i8>>
+  %to = tile.addptr %q, %i : tensor<64x64x!tile.ptr<i8>>, tensor<64x64xi32>
+  tile.store %to, %t : tensor<64x64x!tile.ptr<i8>>
   return
 }
 
