@@ -2,6 +2,7 @@
 """What kernels compute, against NumPy: the language's meaning where it is easy to get wrong. On the default device."""
 
 import operator
+import re
 
 import numpy as np
 import pytest
@@ -302,6 +303,44 @@ def test_every_absolute_value_of_narrow_floats(kind, begin, machine):
         wide = (y.astype(np.uint32) << 16).view(np.float32) if kind == "bf16" else y.view(np.float16).astype(np.float32)
         assert np.array_equal(z, wide, equal_nan=True)
         assert "cvt.rn" not in made.ptx
+
+
+@weft.jit
+def of_halves(x, y, z, N: wl.constexpr):
+    at = wl.arange(0, N)
+    a, b = wl.load(x + at), wl.load(y + at)
+    wl.store(z + at, a + b)
+    wl.store(z + N + at, a - b)
+    wl.store(z + 2 * N + at, a * b)
+    wl.store(z + 3 * N + at, -a)
+    wl.store(z + 4 * N + at, wl.maximum(a, b))
+    wl.store(z + 5 * N + at, wl.minimum(a, wl.full((N,), 0.5, a.dtype)))
+
+
+@pytest.mark.parametrize("machine", ["sm_80", "sm_90a"])
+@pytest.mark.parametrize("size", [1024, 96, 32])
+@pytest.mark.parametrize("kind", ["fp16", "bf16"])
+def test_arithmetic_of_halves(kind, size, machine, seed):
+    """Rounded once, of numbers of all sizes, infinities and none; by pairs where a thread has neighbours."""
+    random = np.random.default_rng(seed)
+    x, y = (random.integers(0, 1 << 16, size).astype(np.uint16) for _ in range(2))
+    special = [0, 0x8000, 0x7C00, 0x7F80, 0xFF80, 0x7FFF, 1, 0x8001]
+    x[:8], y[3:11] = special, special
+    z = np.full(6 * size, 77, np.uint16)
+    made = of_halves.compile(f"x:*{kind}:16, y:*{kind}:16, z:*{kind}:16, N={size}", {}, machine, num_warps=2)
+    report = weft.simulator.launch(made.ptx, made.name, 1, 64, [x, y, z], shared=made.shared_bytes)
+    assert report.findings == []
+    wide = from_bf16 if kind == "bf16" else lambda bits: bits.view(np.float16).astype(np.float32)
+    a, b, found = wide(x), wide(y), wide(z).reshape(6, size)
+    with np.errstate(all="ignore"):
+        sums = [a + b, a - b, a * b, -a, np.fmax(a, b), np.fmin(a, np.float32(0.5))]
+        exact = [wide(bf16(v) if kind == "bf16" else v.astype(np.float16).view(np.uint16)) for v in sums]
+    for ours, theirs in zip(found, exact, strict=True):
+        assert np.array_equal(ours, theirs, equal_nan=True)
+    if size == 1024:
+        assert set(re.findall(r"\b((?:add|sub|mul|fma|max|min)\.[\w.]*f16\w*)", made.ptx)) <= {
+            f"{name}.{kind.replace('fp', 'f')}x2" for name in ("add", "sub", "mul", "max", "min", "fma.rn")
+        }
 
 
 FUNCTIONS = {

@@ -287,3 +287,41 @@ module attributes {warp.target = "sm_80"} {
     return
   }
 }
+
+// -----
+
+// Arithmetic of 16-bit floats takes two at once where they lie in one word, or are one number; bf16 by an fma where the target
+// has no other. What is put together of elements of their own is computed one by one, and so is a scalar.
+// CHECK-LABEL: llvm.func @pairs
+// CHECK: llvm.fmul %{{.*}}, %{{.*}} : vector<2xf16>
+// CHECK: llvm.fadd %{{.*}}, %{{.*}} : vector<2xf16>
+// CHECK: llvm.intr.fma(%{{.*}}, %{{.*}}, %{{.*}}) : (vector<2xbf16>, vector<2xbf16>, vector<2xbf16>)
+// CHECK: llvm.intr.maxnum(%{{.*}}, %{{.*}}) : (vector<2xbf16>, vector<2xbf16>)
+// CHECK-COUNT-2: llvm.fmul %{{.*}}, %{{.*}} : f16
+// CHECK: llvm.fneg %{{.*}} : f16
+// CHECK: llvm.return
+#two = #warp.layout<[64], register = [[1]], lane = [[2], [4], [8], [16], [32]]>
+module attributes {warp.target = "sm_80"} {
+  func.func @pairs(%x: !tile.ptr<f16>, %y: !tile.ptr<bf16>, %s: f16) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 1, stages = 1>} {
+    %i = tile.make_range {start = 0 : i32, end = 64 : i32} : tensor<64xi32, #two>
+    %p = tile.splat %x : !tile.ptr<f16> -> tensor<64x!tile.ptr<f16>, #two>
+    %halves = tile.addptr %p, %i : tensor<64x!tile.ptr<f16>, #two>, tensor<64xi32, #two>
+    %q = tile.splat %y : !tile.ptr<bf16> -> tensor<64x!tile.ptr<bf16>, #two>
+    %others = tile.addptr %q, %i : tensor<64x!tile.ptr<bf16>, #two>, tensor<64xi32, #two>
+    %a = tile.load %halves {warp.contiguity = 2 : i32} : tensor<64x!tile.ptr<f16>, #two>
+    %number = tile.splat %s : f16 -> tensor<64xf16, #two>
+    %b = arith.mulf %a, %number : tensor<64xf16, #two>
+    %c = arith.addf %b, %a : tensor<64xf16, #two>
+    tile.store %halves, %c {warp.contiguity = 2 : i32} : tensor<64x!tile.ptr<f16>, #two>
+    %d = tile.load %others {warp.contiguity = 2 : i32} : tensor<64x!tile.ptr<bf16>, #two>
+    %e = arith.mulf %d, %d : tensor<64xbf16, #two>
+    %f = arith.maxnumf %e, %d : tensor<64xbf16, #two>
+    tile.store %others, %f {warp.contiguity = 2 : i32} : tensor<64x!tile.ptr<bf16>, #two>
+    %g = tile.load %halves {warp.contiguity = 1 : i32} : tensor<64x!tile.ptr<f16>, #two>
+    %h = arith.mulf %g, %g : tensor<64xf16, #two>
+    tile.store %halves, %h {warp.contiguity = 2 : i32} : tensor<64x!tile.ptr<f16>, #two>
+    %n = arith.negf %s : f16
+    tile.store %x, %n : !tile.ptr<f16>
+    return
+  }
+}

@@ -2,6 +2,7 @@
 // Casts of arith. f32 to f16 and bf16 goes by pairs of registers, `cvt.rn.f16x2.f32` (PTX ISA 9.7.9.21).
 
 #include "compiler/Conversion/WarpToLLVM/Arithmetic/Casts.h"
+#include "compiler/Conversion/WarpToLLVM/Arithmetic/Pairs.h"
 #include "compiler/Conversion/WarpToLLVM/Arithmetic/WithNumber.h"
 #include "dialects/Tile/IR/TileOps.h"
 #include "dialects/Warp/IR/WarpOps.h"
@@ -125,10 +126,10 @@ LogicalResult lowerExtF(arith::ExtFOp op, Emitter &e) {
   });
 }
 
-/// Whether an op takes neighbouring registers of 16 bits as one word: products, stores of neighbouring elements, and ways
-/// through shared memory on which these stay together.
+/// Whether an op takes neighbouring registers of 16 bits as one word: products, arithmetic of pairs, stores of neighbouring
+/// elements, and ways through shared memory on which these stay together.
 bool takesPairs(Operation *op) {
-  if (isa<warp::MmaOp>(op))
+  if (isa<warp::MmaOp>(op) || computesPairs(op))
     return true;
   if (auto convert = dyn_cast<warp::ConvertLayoutOp>(op)) {
     const warp::LinearLayout &from = layoutOf(convert.getSource().getType()),

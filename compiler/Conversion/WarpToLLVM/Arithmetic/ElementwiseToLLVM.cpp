@@ -4,11 +4,13 @@
 //   %z = arith.addf %x, %y : tensor<64xf32, #l>     -->     %z0 = llvm.fadd %x0, %y0      #l has two registers
 //                                                           %z1 = llvm.fadd %x1, %y1
 //
-// f16 arithmetic is native; bf16 is left to the back end, which goes through f32 or fma where the target lacks it.
+// f16 arithmetic is native, of two neighbours at once (Pairs.h); bf16 is left to the back end, which goes through f32 or fma
+// where the target lacks it.
 // Division of f32 is `div.full` (at most 2 ulp), as in Triton. Products and sums are contracted to fma by the back end.
 
 #include "compiler/Conversion/WarpToLLVM/Arithmetic/Casts.h"
 #include "compiler/Conversion/WarpToLLVM/Arithmetic/LargeArguments.h"
+#include "compiler/Conversion/WarpToLLVM/Arithmetic/Pairs.h"
 #include "compiler/Conversion/WarpToLLVM/Arithmetic/WithNumber.h"
 #include "compiler/Conversion/WarpToLLVM/Emitter.h"
 #include "dialects/Tile/IR/TileOps.h"
@@ -21,16 +23,6 @@ using namespace mlir;
 
 namespace weft {
 namespace {
-
-/// Lowers `Source`, whose operands and result have one type, to the LLVM op `Target` of as many operands.
-template <typename Source, typename Target> void addDirect(LoweringTable &table) {
-  table.add<Source>([](Source op, Emitter &e) {
-    Type type = registerType(op.getType());
-    return e.perRegister(op, [&](ArrayRef<Value> operands) -> Value {
-      return Target::create(e.b, e.loc, TypeRange(type), ValueRange(operands));
-    });
-  });
-}
 
 /// x + y, or x - y, as the sum of what the threads differ in, which registers share, and of a number.
 template <typename Target> Value sumOfParts(Value x, Value y, Emitter &e) {
@@ -267,15 +259,15 @@ void addElementwiseLowerings(LoweringTable &table) {
   addDirect<arith::MinSIOp, LLVM::SMinOp>(table);
   addDirect<arith::MaxUIOp, LLVM::UMaxOp>(table);
   addDirect<arith::MinUIOp, LLVM::UMinOp>(table);
-  addDirect<arith::AddFOp, LLVM::FAddOp>(table);
-  addDirect<arith::SubFOp, LLVM::FSubOp>(table);
-  addDirect<arith::MulFOp, LLVM::FMulOp>(table);
+  addPaired<arith::AddFOp, LLVM::FAddOp>(table);
+  addPaired<arith::SubFOp, LLVM::FSubOp>(table);
+  addPaired<arith::MulFOp, LLVM::FMulOp>(table);
   table.add<arith::RemFOp>(lowerRemainder);
-  addDirect<arith::NegFOp, LLVM::FNegOp>(table);
-  addDirect<arith::MaximumFOp, LLVM::MaximumOp>(table); // NaN if either is: max.NaN
-  addDirect<arith::MinimumFOp, LLVM::MinimumOp>(table);
-  addDirect<arith::MaxNumFOp, LLVM::MaxNumOp>(table); // the other where one is NaN: max
-  addDirect<arith::MinNumFOp, LLVM::MinNumOp>(table);
+  addPaired<arith::NegFOp, LLVM::FNegOp>(table);
+  addPaired<arith::MaximumFOp, LLVM::MaximumOp>(table); // NaN if either is: max.NaN
+  addPaired<arith::MinimumFOp, LLVM::MinimumOp>(table);
+  addPaired<arith::MaxNumFOp, LLVM::MaxNumOp>(table); // the other where one is NaN: max
+  addPaired<arith::MinNumFOp, LLVM::MinNumOp>(table);
   table.add<arith::ConstantOp>(lowerConstant);
   table.add<ub::PoisonOp>(lowerPoison);
   table.add<arith::DivFOp>(lowerDivision);

@@ -3,6 +3,7 @@
 
 #include "compiler/Conversion/WarpToLLVM/Arithmetic/Casts.h"
 #include "compiler/Conversion/WarpToLLVM/Arithmetic/MathF32.h"
+#include "compiler/Conversion/WarpToLLVM/Arithmetic/Pairs.h"
 #include "compiler/Conversion/WarpToLLVM/Emitter.h"
 #include "dialects/Warp/Transforms/Accesses/UndefinedElements.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -34,15 +35,6 @@ template <typename Source> void addAngle(LoweringTable &table, Value (*function)
     return e.perRegister(op, [&](ArrayRef<Value> in) -> Value {
       return truncateFromF32(function(extendToF32(in[0], e), warp::isOfSmallAngle(op), e), type, e);
     });
-  });
-}
-
-/// Lowers `Source` to an LLVM op of the same operands.
-template <typename Source, typename Target> void addDirect(LoweringTable &table) {
-  table.add<Source>([](Source op, Emitter &e) {
-    Type type = registerType(op.getType());
-    return e.perRegister(
-        op, [&](ArrayRef<Value> in) -> Value { return Target::create(e.b, e.loc, TypeRange(type), ValueRange(in)); });
   });
 }
 
@@ -113,7 +105,7 @@ void addMathLowerings(LoweringTable &table) {
   addF32<math::TanhOp>(table, f32::tanh);
   addF32<math::ErfOp>(table, f32::erf);
   table.add<math::RsqrtOp>(lowerRsqrt);
-  addDirect<math::FmaOp, LLVM::FMAOp>(table);
+  addPaired<math::FmaOp, LLVM::FMAOp>(table);
   table.add<math::AbsFOp>(lowerAbs);
   addDirect<math::CopySignOp, LLVM::CopySignOp>(table);
   addDirect<math::FloorOp, LLVM::FFloorOp>(table);

@@ -1,0 +1,79 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// See Pairs.h.
+#include "compiler/Conversion/WarpToLLVM/Arithmetic/Pairs.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+
+using namespace mlir;
+
+namespace weft {
+
+bool computesPairs(Operation *op) {
+  if (op->getNumResults() != 1 || !isa<RankedTensorType>(op->getResult(0).getType()))
+    return false;
+  Type element = getElementTypeOrSelf(op->getResult(0).getType());
+  return (element.isF16() || element.isBF16()) &&
+         isa<arith::AddFOp, arith::SubFOp, arith::MulFOp, arith::NegFOp, arith::MaximumFOp, arith::MinimumFOp,
+             arith::MaxNumFOp, arith::MinNumFOp, math::FmaOp>(op);
+}
+
+Value fusedPair(Operation *op, ArrayRef<Value> in, Emitter &e) {
+  auto type = cast<VectorType>(in[0].getType());
+  if (!type.getElementType().isBF16() || e.target.bf16Arithmetic)
+    return {};
+  auto fused = [&](Value x, double by, Value plus) -> Value {
+    auto number = DenseElementsAttr::get(type, Attribute(e.b.getFloatAttr(type.getElementType(), by)));
+    return LLVM::FMAOp::create(e.b, e.loc, x, e.constant(number), plus);
+  };
+  if (isa<arith::AddFOp>(op))
+    return fused(in[0], 1.0, in[1]);
+  if (isa<arith::SubFOp>(op))
+    return fused(in[1], -1.0, in[0]);
+  if (!isa<arith::MulFOp>(op))
+    return {};
+  auto zero = DenseElementsAttr::get(type, Attribute(e.b.getFloatAttr(type.getElementType(), -0.0)));
+  return LLVM::FMAOp::create(e.b, e.loc, in[0], in[1], e.constant(zero));
+}
+
+/// Two neighbours as one value; null where they would have to be put together.
+static Value pairOf(Value first, Value second, Emitter &e) {
+  Type type = VectorType::get(2, first.getType());
+  if (Value word = e.unpackedFrom({first, second}))
+    return e.bitcast(word, type);
+  if (first != second)
+    return {};
+  Value pair = LLVM::PoisonOp::create(e.b, e.loc, type);
+  for (unsigned i = 0; i < 2; ++i)
+    pair = LLVM::InsertElementOp::create(e.b, e.loc, pair, first, e.i32(i));
+  return pair;
+}
+
+LogicalResult perPair(Operation *op, Emitter &e, function_ref<Value(ArrayRef<Value>)> pair,
+                      function_ref<Value(ArrayRef<Value>)> single) {
+  SmallVector<ArrayRef<Value>, 3> operands;
+  for (Value operand : op->getOperands())
+    operands.push_back(e.registers(operand));
+  Registers results;
+  const size_t count = operands.front().size();
+  for (size_t r = 0; r < count;) {
+    auto differs = [&](ArrayRef<Value> operand) { return operand[r] != operand[r + 1]; };
+    SmallVector<Value, 3> pairs;
+    if (r + 1 < count && llvm::any_of(operands, differs))
+      for (ArrayRef<Value> operand : operands)
+        pairs.push_back(pairOf(operand[r], operand[r + 1], e));
+    if (!pairs.empty() && llvm::all_of(pairs, [](Value each) { return bool(each); })) {
+      Value both = pair(pairs);
+      for (unsigned i = 0; i < 2; ++i)
+        results.push_back(LLVM::ExtractElementOp::create(e.b, e.loc, both, e.i32(i)));
+      r += 2;
+      continue;
+    }
+    results.push_back(single(llvm::map_to_vector<3>(operands, [&](ArrayRef<Value> operand) { return operand[r]; })));
+    ++r;
+  }
+  e.bind(op->getResult(0), results);
+  return success();
+}
+
+} // namespace weft
