@@ -626,7 +626,8 @@ static int64_t bytesBeside(const Ahead &ahead) {
   });
   loop.getBody()->walk([&](Operation *op) {
     auto alloc = dyn_cast<AllocOp>(op);
-    bool ring = alloc && llvm::any_of(ahead.tiles, [&](StagedTile tile) { return tile.alloc == alloc; });
+    bool ring =
+        alloc && llvm::any_of(ahead.tiles, [&](const StagedTile &tile) { return AllocOp(tile.alloc) == alloc; });
     inside = std::max(inside, alloc && !ring ? alloc.getResult().getType().getBytes() : scratchBytes(op));
   });
   return across + inside;
@@ -712,7 +713,8 @@ void Pipeline::runOnOperation() {
     remarks::missed(remarks::pipelineStages, kernel) << remark::reason(
         "a block's shared memory holds {0} of the {1} stages that the schedule asks for", stages, wanted);
   if (schedule && stages < wanted)
-    kernel->setAttr(tile::scheduleAttrName, tile::ScheduleAttr::get(&getContext(), schedule.getWarps(), stages, schedule.getCluster()));
+    kernel->setAttr(tile::scheduleAttrName,
+                    tile::ScheduleAttr::get(&getContext(), schedule.getWarps(), stages, schedule.getCluster()));
   if (stages < 2)
     return;
   for (Ahead &ahead : loops) {
