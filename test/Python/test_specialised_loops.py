@@ -110,6 +110,41 @@ def test_rings_go_on_from_tile_to_tile(seed, monkeypatch, warps, stages, program
         assert np.allclose(c[m : m + BM, n : n + BN], exact, rtol=1e-4, atol=1e-3)
 
 
+@weft.jit
+def one_behind_another(
+    a_ptr, b_ptr, c_ptr, steps_ptr, M, N, K, BM: wl.constexpr, BN: wl.constexpr, BK: wl.constexpr, ASKS: wl.constexpr,
+):  # fmt: skip
+    """The second loop's columns begin where the first one's sum of what memory has says."""
+    a = wl.make_tensor_descriptor(a_ptr, shape=[M, K], strides=[K, 1], block_shape=[BM, BK])
+    b = wl.make_tensor_descriptor(b_ptr, shape=[N, K], strides=[K, 1], block_shape=[BN, BK])
+    m, n = wl.program_id(0) * BM, 0
+    acc = wl.zeros((BM, BN), dtype=wl.float32)
+    for k in wl.range(0, K, BK, warp_specialize=ASKS):
+        acc = wl.dot(a.load([m, k]), b.load([0, k]).T, acc)
+        n += wl.load(steps_ptr + k // BK)
+    for k in wl.range(0, K, BK, warp_specialize=ASKS):
+        acc = wl.dot(a.load([m, k]), b.load([n, k]).T, acc)
+    i, j = m + wl.arange(0, BM), wl.arange(0, BN)
+    wl.store(c_ptr + i[:, None] * BN + j[None, :], acc, mask=i[:, None] < M)
+
+
+@pytest.mark.parametrize("asks", [True, False])
+@pytest.mark.parametrize("warps, stages", [(8, 3), (4, 2)])
+def test_a_loop_places_the_next_ones_copies(seed, monkeypatch, warps, stages, asks):
+    monkeypatch.setenv("WEFT_TARGET", "sm_90a")
+    random = np.random.default_rng(seed)
+    M, N, K, BM, BN, BK = 250, 192, 200, 128, 64, 64
+    a, b = (random.standard_normal(shape).astype(np.float16) for shape in ((M, K), (N, K)))
+    steps, c = random.integers(0, 40, 4).astype(np.int32), np.full((M, BN), np.nan, np.float32)
+    given = (a, b, c, steps, np.int32(M), np.int32(N), np.int32(K))
+    options = {"BM": BM, "BN": BN, "BK": BK, "ASKS": asks, "num_warps": warps, "num_stages": stages}
+    report = simulate(one_behind_another, (2,), *given, seed=int(random.integers(0, 50)), **options)
+    assert not report.findings
+    rows = np.concatenate([b.astype(np.float64), np.zeros((BN, K))])
+    n = steps.sum()
+    assert np.allclose(c, a.astype(np.float64) @ (rows[:BN] + rows[n : n + BN]).T, rtol=1e-4, atol=1e-3)
+
+
 @pytest.mark.parametrize("M, N, K", [(200, 136, 104)])
 def test_pointers(seed, monkeypatch, M, N, K):
     monkeypatch.setenv("WEFT_TARGET", "sm_90a")

@@ -717,7 +717,9 @@ void Pipeline::runOnOperation() {
                     tile::ScheduleAttr::get(&getContext(), schedule.getWarps(), stages, schedule.getCluster()));
   if (stages < 2)
     return;
-  for (Ahead &ahead : loops) {
+  // From the last loop to the first: a box may be placed by what an earlier loop gives, which is another value once that
+  // loop is rewritten.
+  for (Ahead &ahead : llvm::reverse(loops)) {
     findLate(ahead);
     findSlices(ahead);
     sayAhead(ahead, stages);
