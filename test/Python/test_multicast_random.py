@@ -82,6 +82,23 @@ def of_each_head(a, b, c, M, N, K, H, BM: wl.constexpr, BN: wl.constexpr, BK: wl
         wl.store(c + at, acc, mask=(i[:, None] < M) & (j[None, :] < N))
 
 
+@weft.jit
+def counted(a_ptr, b_ptr, c, steps, counts, M, N, K, STEPS, BM: wl.constexpr, BN: wl.constexpr, BK: wl.constexpr):
+    """Columns begin where the program and what memory says, which a loop adds up that counts itself in memory, say."""
+    a = wl.make_tensor_descriptor(a_ptr, shape=[M, K], strides=[K, 1], block_shape=[BM, BK])
+    b = wl.make_tensor_descriptor(b_ptr, shape=[N, K], strides=[K, 1], block_shape=[BN, BK])
+    m, first = wl.program_id(0) * BM, 0
+    for i in range(STEPS):
+        wl.atomic_add(counts + i, 1)
+        first += wl.load(steps + i)
+    n = wl.program_id(0) // 2 * BN + first
+    acc = wl.zeros((BM, BN), wl.float32)
+    for k in range(0, K, BK):
+        acc = wl.dot(a.load([m, k]), b.load([n, k]).T, acc)
+    i, j = m + wl.arange(0, BM), wl.arange(0, BN)
+    wl.store(c + i[:, None] * BN + j[None, :], acc, mask=i[:, None] < M)
+
+
 def both(kernel, grid, arguments, out, cluster, order, **options):
     """The results without clusters and with them, each without findings, and the copies that were shared."""
     found = []
@@ -158,3 +175,24 @@ def test_loops_around(seed, monkeypatch, cluster, K, H):
         BM=128, BN=64, BK=64, num_warps=8, num_stages=3,
     )  # fmt: skip
     assert alone == shared and (copies > 0) == (K > 0)
+
+
+def test_what_is_computed_as_a_neighbour_does(seed, monkeypatch):
+    """Neighbours compare where their columns begin; what is the same in both runs once, and writes once."""
+    monkeypatch.setenv("WEFT_TARGET", "sm_90a")
+    random = np.random.default_rng(seed)
+    M, N, K, BN = 512, 256, 192, 64
+    a, b, c = halves(random, M, K), halves(random, N, K), np.empty((M, BN), np.float32)
+    steps, counts = (16 * random.integers(-2, 3, 3)).astype(np.int32), np.zeros(3, np.int32)
+    sizes = [np.int32(size) for size in (M, N, K, 3)]
+    (alone, _), (shared, copies) = both(
+        counted, (4,), (a, b, c, steps, counts, *sizes), c, 2, int(random.integers(0, 50)),
+        BM=128, BN=BN, BK=64, num_warps=8, num_stages=3,
+    )  # fmt: skip
+    assert alone == shared and copies > 0
+    assert (counts == 2 * 4).all()  # of both launches' programs
+    rows = np.concatenate([np.zeros((96, K)), b.astype(np.float64), np.zeros((256, K))])
+    for tile in range(4):
+        begin = 96 + tile // 2 * BN + steps.sum()
+        exact = a[tile * 128 : tile * 128 + 128].astype(np.float64) @ rows[begin : begin + BN].T
+        assert np.allclose(c[tile * 128 : tile * 128 + 128], exact, rtol=1e-4, atol=1e-3)

@@ -159,6 +159,17 @@ struct Shared {
 };
 } // namespace
 
+/// What a value is computed from that may differ between programs, itself included, in order.
+static FailureOr<SetVector<Operation *>> differingSlice(Operation *op, const Differing &differing) {
+  SetVector<Operation *> from;
+  BackwardSliceOptions options;
+  options.inclusive = true;
+  options.filter = [&](Operation *each) { return differing.containsAny(each->getResults()); };
+  if (failed(getBackwardSlice(op, &from, options)))
+    return failure();
+  return from;
+}
+
 /// Whether what gives a value may be computed as another program would: by arithmetic on scalars alone.
 static bool isArithmetic(Operation *op) {
   auto isScalar = [](Type type) { return !isa<ShapedType>(type); };
@@ -192,21 +203,15 @@ static bool findCompared(Value value, const Differing &differing, SmallVectorImp
     return false;
   if (!isa<func::FuncOp>(op->getParentOp()))
     return llvm::all_of(op->getOperands(), [&](Value each) { return findCompared(each, differing, compared); });
-  SetVector<Operation *> from;
-  BackwardSliceOptions options;
-  options.inclusive = true;
-  options.filter = [&](Operation *each) {
-    return llvm::any_of(each->getResults(), [&](Value result) { return differing.contains(result); });
-  };
-  if (failed(getBackwardSlice(op, &from, options)) || !llvm::all_of(from, isArithmetic))
+  FailureOr<SetVector<Operation *>> from = differingSlice(op, differing);
+  if (failed(from) || !llvm::all_of(*from, isArithmetic))
     return false;
   compared.push_back(value);
   return true;
 }
 
 /// Finds it in a kernel, or says why there is nothing that all can share.
-static StringRef findShared(func::FuncOp kernel, Shared &found) {
-  Differing differing(kernel);
+static StringRef findShared(func::FuncOp kernel, const Differing &differing, Shared &found) {
   bool together = true;
   auto meet = [&](Operation *op) { together = together && isReachedByAll(op, differing); };
   kernel.walk([&](Operation *op) {
@@ -247,14 +252,13 @@ static StringRef findShared(func::FuncOp kernel, Shared &found) {
   return found.copies.empty() ? StringRef("all their copies depend on the program") : StringRef();
 }
 
-/// A value as the block computes it whose number in the cluster differs from this one's in the bits of `distance`.
-static Value asIn(Value value, int64_t distance, OpBuilder &b) {
-  SetVector<Operation *> from;
-  BackwardSliceOptions options;
-  options.inclusive = true;
-  (void)getBackwardSlice(value, &from, options);
+/// A value as the block computes it whose number in the cluster differs from this one's in the bits of `distance`. What is
+/// the same in both is not computed again: a loop that counts may write memory, too.
+static Value asIn(Value value, int64_t distance, const Differing &differing, OpBuilder &b) {
+  FailureOr<SetVector<Operation *>> from = differingSlice(value.getDefiningOp(), differing);
+  assert(succeeded(from) && "findCompared has found it");
   IRMapping mapping;
-  for (Operation *op : from) {
+  for (Operation *op : *from) {
     b.clone(*op, mapping);
     auto id = dyn_cast<tile::ProgramIdOp>(op);
     if (!id || id.getAxis() != tile::Axis::X)
@@ -267,7 +271,7 @@ static Value asIn(Value value, int64_t distance, OpBuilder &b) {
 
 /// Whether values are the same in all blocks of the cluster, computed behind the last of them as each of the other
 /// blocks computes them.
-static Value areSame(ArrayRef<Value> values, int64_t blocks) {
+static Value areSame(ArrayRef<Value> values, int64_t blocks, const Differing &differing) {
   Operation *last = nullptr;
   for (Value value : values)
     if (!last || last->isBeforeInBlock(value.getDefiningOp()))
@@ -278,13 +282,13 @@ static Value areSame(ArrayRef<Value> values, int64_t blocks) {
   Value same;
   for (int64_t distance = 1; distance < blocks; ++distance)
     for (Value value : values) {
-      Value equal = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, value, asIn(value, distance, b));
+      Value equal = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, value, asIn(value, distance, differing, b));
       same = same ? arith::AndIOp::create(b, loc, same, equal).getResult() : equal;
     }
   return same;
 }
 
-static void share(Shared &found, int64_t blocks) {
+static void share(Shared &found, int64_t blocks, const Differing &differing) {
   for (MbarrierInitOp ring : found.rings)
     ring.setArrivals({ring.getArrivals()[0] * blocks, ring.getArrivals()[1] * blocks});
   for (MbarrierArriveOp arrive : found.arrivals)
@@ -298,7 +302,7 @@ static void share(Shared &found, int64_t blocks) {
   for (auto [number, shared] : llvm::enumerate(found.copies)) {
     shared.copy.setBy(static_cast<int64_t>(number) % blocks);
     if (!shared.compared.empty())
-      shared.copy.getWhereMutable().assign(areSame(shared.compared, blocks));
+      shared.copy.getWhereMutable().assign(areSame(shared.compared, blocks, differing));
   }
   for (MbarrierInvalOp end : found.ends) {
     OpBuilder b(end);
@@ -315,11 +319,12 @@ void Multicast::runOnOperation() {
   if (schedule.cluster == 1)
     return;
   Shared found;
+  Differing differing(kernel);
   StringRef hindrance = TargetInfo::ofOrDefault(kernel).mostCluster < schedule.cluster
                             ? StringRef("the target has no clusters of so many")
-                            : findShared(kernel, found);
+                            : findShared(kernel, differing, found);
   if (hindrance.empty()) {
-    share(found, schedule.cluster);
+    share(found, schedule.cluster, differing);
     remarks::decided(remarks::clusters, kernel) << remark::reason(
         "{0} blocks share {1} of {2} copies", schedule.cluster, found.copies.size(), found.copies.size() + found.own);
     return;
