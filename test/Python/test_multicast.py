@@ -180,8 +180,29 @@ def both(q, k, v):
     return weft.softmax(q, k) @ v
 
 
+def causal(q, k, v):
+    return weft.softmax(q, k, weft.causal()) @ v
+
+
 FORWARD = {"0.forward": [128, 128, 8, 2, 0, 2]}
 BACKWARD = {"0.backward.query": [64, 64, 4, 2, 0, 2], "0.backward.keys": [64, 64, 4, 2, 0, 2]}
+
+
+def run_both(traced, operands, gradient, schedules):
+    """The bits of outputs and gradients without clusters and with them, without findings, and the copies shared."""
+    found, copies = [], []
+    without = {place: numbers[:4] for place, numbers in schedules.items()}
+    for given in (without, schedules):
+        form = compiled(traced, "sm_90a", True, given)
+        forward = run_plan(form.ptx, form.info, f"{traced.name}.forward", operands)
+        outputs = list(forward.outputs.values())
+        saved = [*operands, *(outputs[i] for i in form.saved_outputs), gradient]
+        backward = run_plan(form.ptx, form.info, f"{traced.name}.backward", saved)
+        runs = (forward, backward)
+        assert not any(launch.report.findings for run in runs for launch in run.launches)
+        found.append([each.tobytes() for run in runs for each in run.outputs.values()])
+        copies.append(sum(launch.report.counters["multicast_copies"] for run in runs for launch in run.launches))
+    return found, copies
 
 
 @pytest.mark.parametrize("heads, shared, N, M, D", [
@@ -194,17 +215,25 @@ def test_attention(seed, heads, shared, N, M, D):
     k, v = (torch.randn(1, heads // shared, M, D, generator=random).half() for _ in range(2))
     program = weft.program(both)
     traced = program.trace(program.bind((q, k, v), {}))
-    found, copies = [], []
-    without = {place: numbers[:4] for place, numbers in (FORWARD | BACKWARD).items()}
-    for schedules in (without, FORWARD | BACKWARD):
-        form = compiled(traced, "sm_90a", True, schedules)
-        forward = run_plan(form.ptx, form.info, f"{traced.name}.forward", [q.numpy(), k.numpy(), v.numpy()])
-        outputs = list(forward.outputs.values())
-        saved = [q.numpy(), k.numpy(), v.numpy(), *(outputs[i] for i in form.saved_outputs), g.numpy()]
-        backward = run_plan(form.ptx, form.info, f"{traced.name}.backward", saved)
-        runs = (forward, backward)
-        assert not any(launch.report.findings for run in runs for launch in run.launches)
-        found.append([each.tobytes() for run in runs for each in run.outputs.values()])
-        copies.append(sum(launch.report.counters["multicast_copies"] for run in runs for launch in run.launches))
+    operands = [each.numpy() for each in (q, k, v)]
+    found, copies = run_both(traced, operands, g.numpy(), FORWARD | BACKWARD)
     assert found[0] == found[1]
     assert copies[0] == 0 < copies[1]
+
+
+@pytest.mark.parametrize("cluster", [2, 4, 8])
+@pytest.mark.parametrize("rows, warps", [(64, 4), (128, 8)])
+@pytest.mark.parametrize("function", [both, causal])
+def test_programs_behind_the_last_rows(seed, function, rows, warps, cluster):
+    """Tiles of a cluster that have no rows read none, whatever their number; a walk that rows decide has no cluster."""
+    random = torch.Generator().manual_seed(seed)
+    N = int(torch.randint(1, 300, (1,), generator=random))
+    print("N", N)
+    q, k, v, g = (torch.randn(1, 1, N, 64, generator=random).half() for _ in range(4))
+    program = weft.program(function)
+    traced = program.trace(program.bind((q, k, v), {}))
+    schedule = [rows, 64, warps, 2, 0, cluster]
+    places = dict.fromkeys((*FORWARD, *BACKWARD), schedule)
+    found, copies = run_both(traced, [each.numpy() for each in (q, k, v)], g.numpy(), places)
+    assert found[0] == found[1]
+    assert (copies[1] > 0) == (function is both)

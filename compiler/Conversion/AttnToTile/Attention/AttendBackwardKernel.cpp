@@ -122,7 +122,9 @@ QuerySide BackwardKernel::pullQueries(const RowTile &rows) {
 }
 
 bool BackwardKernel::numbersArePadded(const RowTile &rows) const {
-  return numbers.minusShift && rows.scalarStart && !rows.base && !windows && numbersTile % rows.count == 0;
+  // A cluster's last programs may be as many tiles of queries behind the last that has any.
+  int64_t together = rows.count * (queriesDown ? schedule.getCluster() : 1);
+  return numbers.minusShift && rows.scalarStart && !rows.base && !windows && numbersTile % together == 0;
 }
 
 Value BackwardKernel::loadNumber(Value number, const RowTile &rows) {
@@ -366,7 +368,7 @@ SmallVector<Value> BackwardKernel::finish(ArrayRef<Value> roots, const RowTile &
   attn::WholeTensorType tiled = queriesDown ? attend.queryType() : attend.keyType(tiledDomain);
   auto grid = windows ? windowGrid(*windows, tiled, schedule.getRows()) : attendGrid(attend, tiled, schedule.getRows());
   bool shares = diagonalDomain(op).has_value();
-  int64_t cluster = split || windows ? 1 : schedule.getCluster();
+  int64_t cluster = split ? 1 : clusterOf(attend, schedule);
   SmallVector<Value> results =
       frame.finish({overParts(grid, split), schedule.getWarps(), schedule.getStages(), shares, cluster});
   stored.record(roots, ArrayRef(results).take_back(roots.size()));

@@ -467,9 +467,8 @@ void ForwardKernel::write(ArrayRef<Value> roots) {
   grid = overParts(grid, wide);
   if (splits)
     grid[0] = "(" + grid[0] + ") * " + splits->most();
-  int64_t cluster = wide || windows || splits ? 1 : schedule.getCluster();
-  SmallVector<Value> made =
-      frame.finish({grid, schedule.getWarps(), schedule.getStages(), /*shares=*/false, cluster});
+  int64_t cluster = wide || splits ? 1 : clusterOf(attend, schedule);
+  SmallVector<Value> made = frame.finish({grid, schedule.getWarps(), schedule.getStages(), /*shares=*/false, cluster});
   if (splits)
     lowerMergedSplits(attend, *splits, {made[0], made[1]}, op.out, op.lse, roots, stored);
   else

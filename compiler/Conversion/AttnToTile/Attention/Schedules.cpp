@@ -47,8 +47,7 @@ std::optional<ScheduleChoice> parseChoice(StringRef text) {
   choice.role = *role;
   SmallVector<StringRef> parts;
   numbers.split(parts, 'x');
-  int64_t *fields[] = {&choice.rows,   &choice.columns,  &choice.warps,
-                       &choice.stages, &choice.channels, &choice.cluster};
+  int64_t *fields[] = {&choice.rows, &choice.columns, &choice.warps, &choice.stages, &choice.channels, &choice.cluster};
   if (parts.size() < 4 || parts.size() > std::size(fields))
     return std::nullopt;
   for (auto [part, field] : llvm::zip(parts, fields))
@@ -103,12 +102,6 @@ static bool hasHeadSizes(const Attend &attend) {
   return attend.queryType().staticDim(3) && attend.valueType(0).staticDim(3);
 }
 
-/// Whether programs of all tiles walk over the same blocks.
-static bool walkTheSame(const Attend &attend) {
-  return !attend.form.windows && !attend.form.isWide && !attend.form.isPacked &&
-         llvm::all_of(attend.patterns, [](Attribute pattern) { return isa<attn::FullAttr>(pattern); });
-}
-
 /// Calls `visit` with each attention or gradient of a module's programs that has a number.
 static void visitNumbered(ModuleOp module, llvm::function_ref<void(Operation *, int64_t)> visit) {
   for (auto program : module.getOps<func::FuncOp>())
@@ -128,7 +121,7 @@ SmallVector<ScheduleFacts> scheduleFacts(ModuleOp module) {
     const std::optional<WindowTiling> &windows = attend.form.windows;
     found.try_emplace({number, role}, ScheduleFacts{number, role, schedule, attend.headSize(), attend.valueSize(),
                                                     attend.storage().getIntOrFloatBitWidth(), attend.group(0),
-                                                    windows ? windows->tokens : 0, alone, walkTheSame(attend)});
+                                                    windows ? windows->tokens : 0, alone, attend.walksTheSame()});
   };
   visitNumbered(module, [&](Operation *op, int64_t number) {
     if (auto attend = dyn_cast<attn::AttendOp>(op))

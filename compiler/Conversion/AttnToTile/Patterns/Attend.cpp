@@ -122,6 +122,18 @@ int64_t Attend::sharedGroup() const {
   return shared;
 }
 
+bool Attend::walksTheSame() const {
+  return !form.windows && !form.isWide && !form.isPacked && llvm::all_of(patterns, llvm::IsaPred<attn::FullAttr>);
+}
+
+int64_t clusterOf(const Attend &attend, attn::ScheduleAttr schedule) {
+  if (schedule.getCluster() == 1 || attend.walksTheSame())
+    return schedule.getCluster();
+  remarks::missed(remarks::sharedCopies, attend.op)
+      << remark::reason("blocks share no copies: programs walk over blocks of their own");
+  return 1;
+}
+
 tile::Precision Attend::precision() const {
   return attnPrecision == attn::Precision::TF32 ? tile::Precision::TF32 : tile::Precision::TF32x3;
 }

@@ -57,6 +57,8 @@ struct Attend {
   int64_t sharedGroup() const;
   /// How the products of these operands are multiplied: `tf32x3` for f32 unless TF32 is asked for.
   tile::Precision precision() const;
+  /// Whether programs of all tiles walk over the same blocks, also those of tiles behind the last rows.
+  bool walksTheSame() const;
   bool keepsAll() const {
     return llvm::none_of(kept, [](mlir::Attribute each) -> bool { return each != nullptr; });
   }
@@ -84,6 +86,10 @@ struct Standing {
 /// Where each program packs `packed` query heads that share keys, a tile has rows / packed tokens of each.
 std::array<std::string, 3> attendGrid(const Attend &attend, attn::WholeTensorType tiled, int64_t rows,
                                       int64_t packed = 1);
+
+/// Programs of a cluster: as many as the schedule says where all walk over the same blocks, else 1. A grid that is rounded
+/// up to clusters has programs behind the last rows, whose walk would begin behind the last block where rows decide it.
+int64_t clusterOf(const Attend &attend, attn::ScheduleAttr schedule);
 
 /// How a kernel's programs are spread over one side of an attention.
 struct TiledSide {
