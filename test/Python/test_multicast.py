@@ -126,6 +126,28 @@ def test_steps_that_differ(seed, hopper):
     assert np.allclose(c, lower @ a[:64].astype(np.float64).T, atol=1e-3, rtol=1e-3)
 
 
+@weft.jit
+def as_far_as_others_say(a_ptr, c_ptr, steps, N, HOW: wl.constexpr, BM: wl.constexpr, BK: wl.constexpr):
+    """As many steps as memory says, which every program writes, or others."""
+    a = wl.make_tensor_descriptor(a_ptr, shape=[N, N], strides=[N, 1], block_shape=[BM, BK])
+    m, count = wl.program_id(0) * BM, wl.load(steps, volatile=HOW == "volatile")
+    acc = wl.zeros((BM, BM), dtype=wl.float32)
+    for k in range(0, count * BK, BK):
+        acc = wl.dot(a.load([m, k]), a.load([0, k]).T, acc)
+    wl.store(c_ptr + (m + wl.arange(0, BM))[:, None] * BM + wl.arange(0, BM)[None, :], acc)
+    if HOW == "counted":
+        wl.atomic_add(steps, 1)
+
+
+@pytest.mark.parametrize("how, shares", [("volatile", False), ("counted", False), ("constant", True)])
+def test_steps_that_others_write(hopper, how, shares):
+    """What a program reads may be another number than what its neighbour has read: there is no cluster."""
+    a, c, steps = np.zeros((256, 256), np.float16), np.zeros((256, 64), np.float32), np.zeros(1, np.int32)
+    options = {"num_warps": 4, "num_stages": 3, "cluster": 2, "HOW": how, "BM": 64, "BK": 64}
+    made = as_far_as_others_say.warmup(a, c, steps, 256, grid=(4,), **options)
+    assert (".multicast::" in made.ptx) == shares
+
+
 def test_an_older_target(seed, monkeypatch):
     monkeypatch.setenv("WEFT_TARGET", "sm_80")
     given = operands(seed, 256, 128, 128)

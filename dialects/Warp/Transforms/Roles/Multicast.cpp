@@ -28,6 +28,7 @@
 #include "dialects/Tile/IR/TileOps.h"
 #include "dialects/Tile/IR/TileProgramOps.h"
 #include "dialects/Warp/IR/WarpOps.h"
+#include "dialects/Warp/Transforms/Accesses/DeviceMemory.h"
 #include "dialects/Warp/Transforms/Passes.h"
 #include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -74,18 +75,35 @@ private:
 };
 } // namespace
 
+/// What a kernel writes that other programs of it may read. Programs over whole tensors read none of what they write.
+static SmallVector<DeviceAccess> writesOf(func::FuncOp kernel) {
+  SmallVector<DeviceAccess> writes;
+  if (!kernel->hasAttr(tile::ordersAccessesAttrName))
+    kernel.walk([&](Operation *op) {
+      if (std::optional<DeviceAccess> access = deviceAccessOf(op, /*warps=*/1); access && access->writes)
+        writes.push_back(*access);
+    });
+  return writes;
+}
+
 /// What gives another number in each program, whatever it is given: its place in the grid, what PTX reads of the machine,
-/// and what memory gives to one alone. (A place in shared memory is the same in all blocks.)
-static bool isOfProgram(Operation *op) {
+/// what memory gives to one alone, and what others may have written before one reads it. (A place in shared memory is the
+/// same in all blocks.)
+static bool isOfProgram(Operation *op, ArrayRef<DeviceAccess> writes) {
   if (auto id = dyn_cast<tile::ProgramIdOp>(op))
     return id.getAxis() == tile::Axis::X;
-  return isa<tile::InlineAsmOp>(op) ||
-         (op->getNumRegions() == 0 && !isMemoryEffectFree(op) && !isa<tile::LoadOp, AllocOp>(op));
+  if (auto load = dyn_cast<tile::LoadOp>(op)) {
+    DeviceAccess read = *deviceAccessOf(load, /*warps=*/1);
+    return load.getIsVolatile() ||
+           llvm::any_of(writes, [&](const DeviceAccess &write) { return mayShareBase(read, write); });
+  }
+  return isa<tile::InlineAsmOp>(op) || (op->getNumRegions() == 0 && !isMemoryEffectFree(op) && !isa<AllocOp>(op));
 }
 
 Differing::Differing(func::FuncOp kernel) {
+  SmallVector<DeviceAccess> writes = writesOf(kernel);
   kernel.walk([&](Operation *op) {
-    if (isOfProgram(op))
+    if (isOfProgram(op, writes))
       add(op->getResults());
   });
   while (!pending.empty())
