@@ -12,6 +12,7 @@ import argparse
 import json
 from dataclasses import asdict, dataclass
 
+import numpy as np
 import torch
 import weft
 import weft.language as wl
@@ -55,7 +56,7 @@ class Row:
     cluster: int
     bytes_a_cycle: float
     instructions: int
-    """of warps, over those without clusters"""
+    """of warps"""
     registers: int | None
     spilled: int | None
 
@@ -68,15 +69,15 @@ def row(kernel: str, cluster: int, ptx: str, entry: str, counters: dict[str, int
 
 
 def of_matmul(columns: int, cluster: int) -> Row:
-    """1,024 × 1,024 × 512, tiles of 128 rows on 8 warps, 4 stages."""
+    """1,024 × 1,024 × 512, tiles of 128 rows on 8 warps, as many stages as shared memory holds, up to 4."""
     M, N, K = 1024, 1024, 512
     signature = f"a_ptr:*fp16:16, b_ptr:*fp16:16, c_ptr:*fp16:16, M:i32:16, N:i32:16, K:i32:16, BN={columns}, BM=128"
     stages = 4 if columns == 128 else 3
     made = matmul.compile(
         f"{signature}, BK=64, GROUP=8", target=TARGET, num_warps=8, num_stages=stages, cluster=cluster
     )
-    arrays = [torch.zeros(shape).half().numpy() for shape in ((M, K), (N, K), (M, N))]
-    sizes = [torch.tensor(size, dtype=torch.int32).numpy()[()] for size in (M, N, K)]
+    arrays = [np.zeros(shape, np.float16) for shape in ((M, K), (N, K), (M, N))]
+    sizes = [np.int32(size) for size in (M, N, K)]
     report = weft.simulator.launch(
         made.ptx, made.name, M // 128 * (N // columns), 32 * made.num_warps, [*arrays, *sizes],
         shared=made.shared_bytes, checks="none",

@@ -279,9 +279,7 @@ void addBoxLowerings(LoweringTable &table) {
     Value address = addressOf(e, e.scalar(op.getBarrier()));
     e.inlineAsm(code, "r,~{memory}", {}, {address}, /*sideEffects=*/true);
     for (int64_t distance = 1; op.getOfCluster() && distance < e.cluster; ++distance)
-      e.inlineAsm("{ .reg .b32 there; mapa.shared::cluster.u32 there, $0, $1; "
-                  "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [there]; }",
-                  "r,r,~{memory}", {}, {address, blockAt(e, distance)}, /*sideEffects=*/true);
+      e.arriveAtBlock(address, blockAt(e, distance));
     return success();
   });
   table.add<IsFirstThreadOp>([](IsFirstThreadOp op, Emitter &e) {

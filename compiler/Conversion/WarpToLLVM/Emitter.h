@@ -157,6 +157,9 @@ public:
   void barrierWhere(mlir::Value where, bool withProducer);
   /// Of all threads of the cluster: `barrier.cluster`.
   void barrierOfCluster();
+  /// Arrives at the barrier that lies in the cluster's block of a number where `address` (i32) is in this one; where `acts`
+  /// holds, if it is given.
+  void arriveAtBlock(mlir::Value address, mlir::Value block, mlir::Value acts = {});
   /// A pointer into the block's dynamic shared memory, `byteOffset` bytes from its start. !llvm.ptr<3>.
   mlir::Value sharedPointer(int64_t byteOffset);
   /// `pointer` (any address space) plus a number of bytes, i32 or i64.

@@ -179,6 +179,18 @@ void Emitter::barrierOfCluster() {
   NVVM::ClusterWaitOp::create(b, loc, b.getUnitAttr());
 }
 
+void Emitter::arriveAtBlock(Value address, Value block, Value acts) {
+  const std::string guard = acts ? "@$1 " : "";
+  const std::string code = "{ .reg .b32 there; " + guard + "mapa.shared::cluster.u32 there, $0, " +
+                           (acts ? "$2; " : "$1; ") + guard +
+                           "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [there]; }";
+  SmallVector<Value, 3> operands{address};
+  if (acts)
+    operands.push_back(acts);
+  operands.push_back(block);
+  inlineAsm(code, acts ? "r,b,r,~{memory}" : "r,r,~{memory}", {}, operands, /*sideEffects=*/true);
+}
+
 /// The symbol of the block's dynamic shared memory, declared once in the module. 128 bytes: a full line of banks; more
 /// where matrix instructions of warpgroups read patterns of lines.
 static LLVM::GlobalOp sharedSymbol(ModuleOp module, const TargetInfo &target) {

@@ -75,9 +75,7 @@ LogicalResult lowerArrive(MbarrierArriveOp op, Emitter &e) {
   Value address = LLVM::PtrToIntOp::create(e.b, e.loc, e.b.getI32Type(),
                                            e.offset(e.scalar(op.getBarrier()), int64_t(8 * op.getIndex())));
   if (op.getOfCluster())
-    e.inlineAsm("{ .reg .b32 there; @$1 mapa.shared::cluster.u32 there, $0, $2; "
-                "@$1 mbarrier.arrive.release.cluster.shared::cluster.b64 _, [there]; }",
-                "r,b,r,~{memory}", {}, {address, acts, lane}, /*sideEffects=*/true);
+    e.arriveAtBlock(address, lane, acts);
   else
     e.inlineAsm("@$1 mbarrier.arrive.shared.b64 _, [$0];", "r,b,~{memory}", {}, {address, acts}, /*sideEffects=*/true);
   return success();

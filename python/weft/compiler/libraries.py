@@ -19,6 +19,9 @@ from .jit import JITFunction
 from .kernel import Kernel
 from .signature import for_function, parse, short_name
 
+#: what a choice may say beside constants
+_OPTIONS = ("num_warps", "num_stages", "cluster")
+
 
 def compile(
     fn: Any,
@@ -67,7 +70,7 @@ def compile(
         raise TypeError("expected 'out', the directory of the library; to compile without one, use kernel.compile(...)")
     names = targets.asked(target)
     assembled_for = cubins.asked(cubin, names)
-    options = {"num_warps": num_warps, "num_stages": num_stages, "cluster": cluster}
+    options = dict(zip(_OPTIONS, (num_warps, num_stages, cluster), strict=True))
     known = {**(parse(signature).constants if signature else {}), **(constants or {})}
     forms: list[_Form] = []
     for name in names:
@@ -109,8 +112,7 @@ def _check_grid(fn: JITFunction, grid: Sequence[str] | None, choices: Sequence[t
         isinstance(grid, str) or not 1 <= len(grid) <= 3 or not all(isinstance(each, str) for each in grid)
     ):
         raise TypeError(f"expected one to three expressions for 'grid', ['cdiv(n, BLOCK)'], but got {grid!r}")
-    options = ("num_warps", "num_stages", "cluster")
-    constants = [{n: v for n, v in chosen.items() if n not in options} for _, chosen in choices]
+    constants = [{n: v for n, v in chosen.items() if n not in _OPTIONS} for _, chosen in choices]
     if grid is None and any(each != constants[0] for each in constants):
         differing = sorted({n for each in constants for n in each if each[n] != constants[0].get(n)})
         raise ValueError(

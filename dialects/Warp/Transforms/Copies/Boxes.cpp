@@ -181,8 +181,10 @@ private:
       const auto &[factors, taken] = box.strides[axis].terms.front();
       if (!IndexSum::areSame(factors, stride))
         continue;
+      if (coefficient % taken != 0)
+        return false;
       box.coordinates[axis + 1].add(coordinate, coefficient / taken);
-      return coefficient % taken == 0;
+      return true;
     }
     auto times = [&](int64_t factor) {
       IndexSum sum;

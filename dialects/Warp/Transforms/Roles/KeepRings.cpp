@@ -106,14 +106,12 @@ static StringRef findOps(Ring &ring) {
   ring.inner = dyn_cast<scf::ForOp>(ring.wait->getParentOp());
   if (!ring.inner || ring.inner->getParentOp() != ring.outer || ring.arrive->getParentOp() != ring.inner)
     return otherForm;
-  for (Operation *op = ring.init->getNextNode(); op && op != ring.inner; op = op->getNextNode()) {
-    if (auto barrier = dyn_cast<BarrierOp>(op); barrier && barrier.getWithProducer())
-      ring.begun = ring.begun ? ring.begun : barrier;
+  ring.begun = dyn_cast_or_null<BarrierOp>(ring.init->getNextNode());
+  for (Operation *op = ring.init->getNextNode(); op && op != ring.inner; op = op->getNextNode())
     if (auto produce = dyn_cast<ProduceOp>(op))
       ring.first.push_back(produce);
-  }
-  return ring.begun && ring.begun == ring.init->getNextNode() && !ring.first.empty() ? StringRef()
-                                                                                     : StringRef(otherForm);
+  bool known = ring.begun && ring.begun.getWithProducer() && !ring.first.empty();
+  return known ? StringRef() : StringRef(otherForm);
 }
 
 /// Finds the allocations of the ring and of the tiles that it stands for.
