@@ -9,7 +9,8 @@ left is the algorithm's own work. This counts its instructions by class in the m
 kernel, beside what Triton makes of the same source where Triton is installed, and of the kernel that the program
 softmax(q, k, window) @ v becomes. On targets with matrix instructions of warpgroups the kernel's tile is 64 rows of a
 warpgroup by 128 keys, as FlashAttention-3's and FlashAttention-4's are, whose counts are printed beside, those of loops
-whose masks cut blocks too.
+whose masks cut blocks too. Weft's warps pass over the products of sums and factors in iterations in which no maximum of
+their rows grows; what those take where one does is printed beside. The others multiply always.
 """
 
 from __future__ import annotations
@@ -110,6 +111,11 @@ class Interior:
     registers: int
     spill_bytes: int
 
+    @property
+    def scaling(self) -> int:
+        """Products that an iteration takes more where a maximum grows."""
+        return sum(each.name == "FMUL" for each in self.loop.whole) - self.loop.classes["FMUL"]
+
 
 def interior_of(ptx: str, target: str) -> Interior:
     """The shortest loop with the algorithm's products: masks lengthen the two beside it."""
@@ -182,14 +188,15 @@ def program_ptx(program, D: int, target: str) -> str:
     return formed(program, D, target).ptx
 
 
-def cycles(D: int, target: str, element: str) -> tuple[int, float, float]:
-    """Instructions of a program's loop, and by the loop model its cycles and those of its matrix units alone."""
+def cycles(D: int, target: str, element: str) -> tuple[int, int, float, float]:
+    """Instructions of a program's loop, products where a maximum grows; by the loop model its cycles and those of its
+    matrix units alone."""
     form = formed(full, D, target, element)
     gpu = next(each for each in gpus().values() if each.target == target)
     described = [each for each in form.info["kernels"] if each["entry"] == "attend"]
     main = of_ptx(form.ptx, target, gpu, described)[0].main
     assert main is not None, "the kernel has products"
-    return main.instructions, main.cycles, main.matrix_cycles
+    return main.instructions, interior_of(form.ptx, target).scaling, main.cycles, main.matrix_cycles
 
 
 def programs(D: int, target: str = "sm_80") -> Interior:
@@ -239,6 +246,7 @@ def main() -> int:
         rows = {"instructions": [each.loop.count for each in columns.values()]}
         names = {name: None for each in columns.values() for name, _ in each.loop.classes.most_common()}
         rows |= {f"  {name}": [each.loop.classes[name] for each in columns.values()] for name in names}
+        rows["growing: FMUL"] = [each.scaling for each in columns.values()]
         rows["registers"] = [each.registers for each in columns.values()]
         rows["spill bytes"] = [each.spill_bytes for each in columns.values()]
         for name, counts in rows.items():
@@ -251,10 +259,11 @@ def main() -> int:
             print(f"{pattern} program, edge loops: {', '.join(map(str, edges(D, pattern, target)))}{beside}")
         print()
     if target_named(target).warpgroup_mma:
-        print("programs of 16 and of 8 bits: instructions, cycles / those of the matrix units, by the loop model")
+        print("programs of 16 and of 8 bits: instructions, and products where a maximum grows;")
+        print("cycles / those of the matrix units, by the loop model")
         for D in (64, 96, 128, 256):
             found = (cycles(D, target, element) for element in ("fp16", "fp8e4nv"))
-            print(f"D {D:3}" + "".join(f"{n:8}, {all:,.0f} / {units:,.0f}" for n, all, units in found))
+            print(f"D {D:3}" + "".join(f"{n:8} + {more}, {all:,.0f} / {units:,.0f}" for n, more, all, units in found))
     return 0
 
 

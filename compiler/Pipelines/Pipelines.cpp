@@ -109,6 +109,7 @@ std::vector<Stage> tileToLLVMStages(bool boxes, bool roles) {
          passes.addNestedPass<func::FuncOp>(warp::createWarpMulticast());
          passes.addNestedPass<func::FuncOp>(warp::createWarpSplitRoles());
          passes.addNestedPass<func::FuncOp>(warp::createWarpFenceProducts());
+         passes.addNestedPass<func::FuncOp>(warp::createWarpSkipScaling());
        }},
       {"llvm", [](OpPassManager &passes) { passes.addPass(createConvertWarpToLLVM()); }},
   };

@@ -14,8 +14,9 @@ from weft.testing import accuracy
 needs_ptxas = pytest.mark.skipif(
     not (find_tool("ptxas") and find_tool("nvdisasm")), reason="ptxas or nvdisasm was not found"
 )
-#: Matrix instructions, exp2, maxima, sums, conversions and rescaling make about 570 and 450.
-MOST = {64: 620, 128: 490}
+#: Matrix instructions, exp2, maxima, sums and conversions make about 505 and 385; where no maximum grows, sums are not
+#: scaled.
+MOST = {64: 560, 128: 425}
 
 
 benchmark = load_script("benchmarks/interior_loop.py")
@@ -29,13 +30,15 @@ def test_instructions_per_block(D, made_of):
     assert found.spill_bytes == 0
     assert found.loop.matrix == 128
     assert found.loop.count <= MOST[D], found.loop.classes
-    masking = {name for name in found.loop.classes if name in ("FSEL", "SEL", "FSETP", "ISETP")}
-    assert not masking, found.loop.classes
+    assert found.scaling == 64
+    assert not {"FSEL", "SEL", "ISETP"} & set(found.loop.classes), found.loop.classes
+    assert found.loop.classes["FSETP"] <= 4, "of whether a maximum of four rows has grown"
 
 
 #: Of 64 rows of a warpgroup and 128 keys: matrix instructions, the most that the loop takes, and with the retries of
-#: waits. A warp of its own makes the copies, as FlashAttention-3's does, whose loop takes 431 and 469.
-WARPGROUPS = {64: (4 + 8, 394, 397), 128: (8 + 8, 439, 442)}
+#: waits and products of sums where a maximum grows. A warp of its own makes the copies, as FlashAttention-3's does, whose
+#: loop takes 431 and 469 with these products, which heads of 64 take always.
+WARPGROUPS = {64: (4 + 8, 394, 397), 128: (8 + 8, 380, 445)}
 #: The most cycles of an iteration over what the matrix units alone take, by the loop model: one product runs beside the
 #: softmax of the other. FlashAttention-3's takes 1.08, of three warpgroups, and 1.00.
 RATIO = {64: 1.36, 128: 1.01}

@@ -472,6 +472,16 @@ func.func @extreme_c1(%x: tensor<16x1xf32, #rows>) {
 
 // -----
 
+#acc = #warp.layout<[16], register = [[8]], lane = [[0], [0], [1], [2], [4]]>
+
+func.func @any_c1(%x: tensor<16xf32, #acc>) {
+  // expected-error @below {{expected elements of i1, but got 'f32'}}
+  %0 = warp.any %x : tensor<16xf32, #acc>
+  return
+}
+
+// -----
+
 func.func @barrier_c1(%p: i1) {
   // expected-error @below {{expected a barrier 'ofCluster' to be one at which all arrive, but got one 'where' something holds}}
   warp.barrier where %p {ofCluster}

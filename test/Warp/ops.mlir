@@ -154,6 +154,13 @@ func.func @extremes(%row: tensor<16x1xi32, #span_rows>) -> (i32, i32) {
   return %0, %1 : i32, i32
 }
 
+// CHECK-LABEL: func.func @any
+// CHECK: warp.any %{{.*}} : tensor<16x1xi1,
+func.func @any(%truths: tensor<16x1xi1, #span_rows>) -> i1 {
+  %0 = warp.any %truths : tensor<16x1xi1, #span_rows>
+  return %0 : i1
+}
+
 // CHECK-LABEL: func.func @round_tf32
 // CHECK: warp.round_tf32 %{{.*}} : tensor<64x16xf32>
 func.func @round_tf32(%x: tensor<64x16xf32>) -> tensor<64x16xf32> {

@@ -189,6 +189,12 @@ LogicalResult ExtremeOp::verify() {
   return success();
 }
 
+LogicalResult AnyOp::verify() {
+  if (Type element = elementTypeOf(getTruths().getType()); !element.isInteger(1))
+    return emitOpError() << "expected elements of i1, but got " << element;
+  return success();
+}
+
 LogicalResult StoreSharedOp::verify() {
   return verifyTile(*this, getValue().getType(), elementTypeOf(getValue().getType()), getShared().getType());
 }

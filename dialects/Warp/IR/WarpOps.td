@@ -103,6 +103,24 @@ def Warp_ExtremeOp : Warp_Op<"extreme", [Pure]> {
   let hasVerifier = 1;
 }
 
+def Warp_AnyOp : Warp_Op<"any", [Pure]> {
+  let summary = "whether one of a warp's elements is true";
+  let description = [{
+    Each warp learns of its own elements alone, as by `warp.extreme`. PTX: `vote.sync.any` (ISA 9.7.13.6).
+
+    C1: elements of i1.
+
+    ```mlir
+    #rows = #warp.layout<[64], register = [[8]], lane = [[0], [0], [1], [2], [4]], warp = [[16], [32]]>
+    %some = warp.any %grown : tensor<64xi1, #rows>
+    ```
+  }];
+  let arguments = (ins Tile_Tensor:$truths);
+  let results = (outs I1:$result);
+  let assemblyFormat = "$truths attr-dict `:` type($truths)";
+  let hasVerifier = 1;
+}
+
 def Warp_AllocOp : Warp_Op<"alloc", [MemoryEffects<[MemAlloc]>]> {
   let summary = "shared memory for a tile, or a ring of tiles";
   let description = [{

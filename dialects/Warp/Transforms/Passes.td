@@ -1152,6 +1152,57 @@ def WarpSkipRows : Pass<"warp-skip-rows", "::mlir::func::FuncOp"> {
                            "::weft::tile::TileDialect"];
 }
 
+def WarpSkipScaling : Pass<"warp-skip-scaling", "::mlir::func::FuncOp"> {
+  let summary = "multiply sums by what a maximum's growth makes of them only where it has grown";
+  let description = [{
+    Sums of 48 registers of a thread or more that a loop multiplies by powers of how much a running maximum has grown, as
+    attention's are, stay as they are where all of the warp's factors are 1 (`warp.any`). The results are the same bits.
+    What factors are made of, and the branch, move up to where they can be, before powers that products take next.
+
+    Needs: products where they start (`warp-fence-products`), as sums that a branch gives are none that other passes know.
+
+    Rejects: nothing. Factors that are not an exponential of the difference of what a loop carries and its maximum with
+    others, and loops that are known to have few iterations, are left alone. So are, where the factors are of the same
+    iteration, loops with masks or products of warpgroups and sums of 128 registers, where a branch costs more than it saves.
+
+    ```mlir
+    #row = #warp.layout<[16], register = [[8]], lane = [[0], [0], [1], [2], [4]]>
+    #rows = #warp.layout<[16, 1], register = [[8, 0]], lane = [[0, 0], [0, 0], [1, 0], [2, 0], [4, 0]]>
+    #acc = #warp.layout<[16, 128], register = [[0, 1], [8, 0], [0, 8], [0, 16], [0, 32], [0, 64]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]]>
+    func.func @f(%x: tensor<16xf32, #row>, %m0: tensor<16xf32, #row>, %s0: tensor<16x128xf32, #acc>, %n: i32) -> tensor<16x128xf32, #acc> {
+      %c0 = arith.constant 0 : i32
+      %c1 = arith.constant 1 : i32
+      %r:2 = scf.for %i = %c0 to %n step %c1 iter_args(%m = %m0, %sums = %s0) -> (tensor<16xf32, #row>, tensor<16x128xf32, #acc>) : i32 {
+        %now = arith.maximumf %m, %x : tensor<16xf32, #row>
+        %grown = arith.subf %m, %now : tensor<16xf32, #row>
+        %f = math.exp2 %grown : tensor<16xf32, #row>
+        %g = tile.expand_dims %f {axis = 1 : i32} : tensor<16xf32, #row> -> tensor<16x1xf32, #rows>
+        %h = tile.broadcast %g : tensor<16x1xf32, #rows> -> tensor<16x128xf32, #acc>
+        %s = arith.mulf %sums, %h : tensor<16x128xf32, #acc>
+        scf.yield %now, %s : tensor<16xf32, #row>, tensor<16x128xf32, #acc>
+      }
+      return %r#1 : tensor<16x128xf32, #acc>
+    }
+    ```
+    becomes
+    ```mlir
+    %zeros = arith.constant dense<0.000000e+00> : tensor<16xf32, #row>
+    %others = arith.cmpf une, %grown, %zeros : tensor<16xf32, #row>
+    %some = warp.any %others : tensor<16xi1, #row>
+    %f = math.exp2 %grown : tensor<16xf32, #row>
+    %g = tile.expand_dims %f {axis = 1 : i32} : tensor<16xf32, #row> -> tensor<16x1xf32, #rows>
+    %h = tile.broadcast %g : tensor<16x1xf32, #rows> -> tensor<16x128xf32, #acc>
+    %t = scf.if %some -> (tensor<16x128xf32, #acc>) {
+      %s = arith.mulf %sums, %h : tensor<16x128xf32, #acc>
+      scf.yield %s : tensor<16x128xf32, #acc>
+    } else {
+      scf.yield %sums : tensor<16x128xf32, #acc>
+    }
+    ```
+  }];
+  let dependentDialects = ["::weft::warp::WarpDialect", "::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
+}
+
 def WarpTakeTurns : Pass<"warp-take-turns", "::mlir::func::FuncOp"> {
   let summary = "let one warpgroup's products run beside what another computes from its own";
   let description = [{

@@ -351,3 +351,34 @@ module attributes {warp.target = "sm_80"} {
     return
   }
 }
+
+// -----
+
+#twice = #warp.layout<[64, 2], register = [[0, 1], [32, 0]], lane = [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0]]>
+#whole = #warp.layout<[64], register = [[32]], lane = [[1], [2], [4], [8], [16]]>
+#column = #warp.layout<[64, 1], register = [[32, 0]], lane = [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0]]>
+
+// Whether one of a warp's elements is true: each of a thread's once, then one vote.
+// CHECK-LABEL: llvm.func @any
+// CHECK: %[[A:.*]] = llvm.icmp "slt"
+// CHECK: %[[B:.*]] = llvm.icmp "slt"
+// CHECK-NOT: llvm.icmp
+// CHECK: %[[O:.*]] = llvm.or %[[A]], %[[B]] : i1
+// CHECK-NOT: llvm.or
+// CHECK: nvvm.vote.sync any %{{.*}}, %[[O]] -> i1
+module attributes {warp.target = "sm_80"} {
+  func.func @any(%p: !tile.ptr<i32>, %out: !tile.ptr<i32>) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 1, stages = 1>} {
+    %c0 = arith.constant dense<0> : tensor<64xi32, #whole>
+    %one = arith.constant 1 : i32
+    %b = tile.splat %p : !tile.ptr<i32> -> tensor<64x!tile.ptr<i32>, #whole>
+    %x = tile.load %b : tensor<64x!tile.ptr<i32>, #whole>
+    %t = arith.cmpi slt, %x, %c0 : tensor<64xi32, #whole>
+    %u = tile.expand_dims %t {axis = 1 : i32} : tensor<64xi1, #whole> -> tensor<64x1xi1, #column>
+    %v = tile.broadcast %u : tensor<64x1xi1, #column> -> tensor<64x2xi1, #twice>
+    %any = warp.any %v : tensor<64x2xi1, #twice>
+    scf.if %any {
+      tile.store %out, %one : !tile.ptr<i32>
+    }
+    return
+  }
+}

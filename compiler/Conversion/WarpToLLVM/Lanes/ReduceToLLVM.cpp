@@ -480,9 +480,19 @@ LogicalResult lowerExtreme(ExtremeOp op, Emitter &e) {
   return success();
 }
 
+LogicalResult lowerAny(AnyOp op, Emitter &e) {
+  Value any;
+  for (Value truth : llvm::SmallSetVector<Value, 8>(llvm::from_range, e.registers(op.getTruths())))
+    any = any ? LLVM::OrOp::create(e.b, e.loc, any, truth).getResult() : truth;
+  e.bind(op.getResult(),
+         NVVM::VoteSyncOp::create(e.b, e.loc, e.b.getI1Type(), e.i32(-1), any, NVVM::VoteSyncKind::any));
+  return success();
+}
+
 } // namespace
 
 void addReduceLowerings(LoweringTable &table) {
+  table.add<AnyOp>(lowerAny);
   table.add<ExtremeOp>(lowerExtreme);
   table.add<tile::ReduceOp>([](tile::ReduceOp op, Emitter &e) { return Reduction(op, e).run(); });
 }
