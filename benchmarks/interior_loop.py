@@ -1,7 +1,7 @@
 # Part of Weft. SPDX-License-Identifier: Apache-2.0
 """How much code the interior loop of flash attention takes: machine instructions per warp and block of keys.
 
-    python benchmarks/interior_loop.py [--target sm_90a]
+    python benchmarks/interior_loop.py [--target sm_90a] [--lengths 1024,4096,16384]
 
 Sliding-window causal attention walks the key blocks of a row of blocks in three loops: those that the window's far end
 cuts, those wholly inside, and those that the diagonal cuts. The loop in the middle does no mask arithmetic; what is
@@ -23,6 +23,7 @@ from dataclasses import dataclass
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "python"))
 
+import torch
 import weft
 import weft.language as wl
 from weft.compiler.ptxas import assemble, find_tool
@@ -32,6 +33,7 @@ from weft.cycles.report import of_ptx
 from weft.demo import triton_peer
 from weft.programs.compiled import compiled
 from weft.targets import default_target, gpus, target_named
+from weft.testing.plans import counted
 
 BLOCK_M, BLOCK_N = 128, 64
 #: Instructions of the interior loop for 64 rows of a warpgroup and 128 keys, by head size, as ptxas 13.0 assembles the
@@ -226,10 +228,35 @@ def tritons(D: int) -> Interior:
     return interior_of(peer.ptx, "sm_80")
 
 
+def multiplied(D: int, keys: int, target: str) -> tuple[float, float]:
+    """Of full attention to so many keys, of queries and keys that are normally distributed: the instructions, counted
+    by the simulator, over those where no maximum grows behind the first block, and over those where each block's does.
+    """
+    numbers = torch.randn(3, 1, 1, max(keys, BLOCK_M), D, generator=torch.Generator().manual_seed(keys)).half()
+    rising = torch.zeros_like(numbers[1])
+    rising[..., 0] = torch.arange(len(rising[0, 0])) * 8.0 / len(rising[0, 0])
+    cases = {"any": (numbers[0], numbers[1]), "none": (numbers[0] * 0, numbers[1]), "all": (numbers[0] * 0 + 1, rising)}
+    counts = {}
+    for name, (q, k) in cases.items():
+        run = counted(full, q[..., :BLOCK_M, :], k, numbers[2], target=target, backward=False)["forward"]
+        counts[name] = run.scaled("warp_instructions")
+    return counts["any"] / counts["none"], counts["any"] / counts["all"]
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description="Machine instructions of flash attention's interior loop.")
     parser.add_argument("--target", default=default_target(), help="what is compiled for (default: %(default)s)")
-    target = parser.parse_args().target
+    parser.add_argument("--lengths", help="count on the simulator how often sums are multiplied, of so many keys each")
+    given = parser.parse_args()
+    target = given.target
+    if given.lengths:
+        print(
+            "full attention of random numbers: instructions over those where no maximum grows, and where each block's does"
+        )
+        for D in (64, 128, 256):
+            for keys in map(int, given.lengths.split(",")):
+                print(f"D {D:3}, {keys:6,} keys: " + "  ".join(f"{x:.3f}" for x in multiplied(D, keys, target)))
+        return 0
     if not (find_tool("ptxas") and find_tool("nvdisasm")):
         print("ptxas or nvdisasm was not found: nothing to count")
         return 1
