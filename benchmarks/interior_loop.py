@@ -250,9 +250,7 @@ def main() -> int:
     given = parser.parse_args()
     target = given.target
     if given.lengths:
-        print(
-            "full attention of random numbers: instructions over those where no maximum grows, and where each block's does"
-        )
+        print("full attention of random numbers: instructions over those where no maximum grows, and where all do")
         for D in (64, 128, 256):
             for keys in map(int, given.lengths.split(",")):
                 print(f"D {D:3}, {keys:6,} keys: " + "  ".join(f"{x:.3f}" for x in multiplied(D, keys, target)))
