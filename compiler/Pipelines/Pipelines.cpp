@@ -65,13 +65,15 @@ std::vector<Stage> attnToTileStages(bool differentiate, const KernelChoices &cho
 std::vector<Stage> tileToLLVMStages(bool boxes, bool roles) {
   return {
       {"tile",
-       [](OpPassManager &passes) {
+       [boxes](OpPassManager &passes) {
          passes.addNestedPass<func::FuncOp>(tile::createTileSplitSizes());
          passes.addNestedPass<func::FuncOp>(tile::createTileUnrollLoops());
          passes.addNestedPass<func::FuncOp>(warp::createWarpFoldExpScale());
          simplify(passes);
          passes.addNestedPass<func::FuncOp>(tile::createTileNarrowIndices());
          passes.addNestedPass<func::FuncOp>(tile::createTileInlineLoops());
+         if (boxes)
+           passes.addNestedPass<func::FuncOp>(createTileMarkWraps());
          passes.addNestedPass<func::FuncOp>(warp::createWarpFoldMaxScale());
          passes.addNestedPass<func::FuncOp>(createTileSplitInterior());
        }},

@@ -226,6 +226,14 @@ func.func @leaves_rows(%a: i32) {
 
 // -----
 
+func.func @wraps_unread(%a: i32) {
+  // expected-error@+1 {{expected 'tile.wraps_unread' to be a unit attribute of an integer remainder}}
+  %0 = arith.divsi %a, %a {tile.wraps_unread} : i32
+  return
+}
+
+// -----
+
 // expected-error@+1 {{expected 'cluster' to be 1, 2, 4 or 8, but got 3}}
 func.func @cluster() attributes {tile.schedule = #tile.schedule<warps = 4, stages = 3, cluster = 3>} {
   return

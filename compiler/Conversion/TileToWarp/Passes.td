@@ -67,6 +67,45 @@ def TileToWarp : Pass<"tile-to-warp", "::mlir::ModuleOp"> {
   let dependentDialects = ["::weft::warp::WarpDialect"];
 }
 
+def TileMarkWraps : Pass<"tile-mark-wraps", "::mlir::func::FuncOp"> {
+  let summary = "find rows that wrap around a matrix's end and are not read";
+  let description = [{
+    Indices that are taken modulo a size, so that a tile's rows behind a matrix's end are those of its begin, are marked
+    (`tile.wraps_unread`) where all that is computed from such a row is not stored. Bulk copies of boxes, which the target
+    fills behind an end, may then bring what they like for it; threads that copy wrap as the program says.
+
+    A row's numbers stay its own through operations on elements, products whose rows or columns they are, and reductions
+    over other axes; stores have to have a mask that compares the same indices with the same size.
+
+    Needs: `canonicalize` and `cse`, as the indices of loads and those of masks are compared.
+
+    Rejects: nothing. Left alone are targets without copies of boxes, indices that may be negative, and numbers that reach
+    other rows, atomics, scans, volatile loads, or what a store's mask is made of.
+
+    ```mlir
+    module attributes {warp.target = "sm_90a"} {
+      func.func @copy(%p: !tile.ptr<f16>, %q: !tile.ptr<f16>, %n: i32) attributes {tile.kernel} {
+        %r = tile.make_range {start = 0 : i32, end = 64 : i32} : tensor<64xi32>
+        %s = tile.splat %n : i32 -> tensor<64xi32>
+        %w = arith.remsi %r, %s : tensor<64xi32>
+        %b = tile.splat %p : !tile.ptr<f16> -> tensor<64x!tile.ptr<f16>>
+        %a = tile.addptr %b, %w : tensor<64x!tile.ptr<f16>>, tensor<64xi32>
+        %x = tile.load %a : tensor<64x!tile.ptr<f16>>
+        %m = arith.cmpi slt, %r, %s : tensor<64xi32>
+        %c = tile.splat %q : !tile.ptr<f16> -> tensor<64x!tile.ptr<f16>>
+        %d = tile.addptr %c, %r : tensor<64x!tile.ptr<f16>>, tensor<64xi32>
+        tile.store %d, %x, %m : tensor<64x!tile.ptr<f16>>
+        return
+      }
+    }
+    ```
+    becomes
+    ```mlir
+    %w = arith.remsi %r, %s {tile.wraps_unread} : tensor<64xi32>
+    ```
+  }];
+}
+
 def TileSplitInterior : Pass<"tile-split-interior", "::mlir::func::FuncOp"> {
   let summary = "give programs inside of all bounds a body without masks";
   let description = [{

@@ -137,6 +137,11 @@ LogicalResult TileDialect::verifyOperationAttribute(Operation *op, NamedAttribut
       return success();
     return op->emitOpError() << "expected '" << name << "' to be a unit attribute of an 'arith.select'";
   }
+  if (name == wrapsUnreadAttrName) {
+    if (isa<arith::RemSIOp, arith::RemUIOp>(op) && isa<UnitAttr>(attribute.getValue()))
+      return success();
+    return op->emitOpError() << "expected '" << name << "' to be a unit attribute of an integer remainder";
+  }
   if (name == impreciseSumsAttrName) {
     if (isOfFloat8(op) && isa<UnitAttr>(attribute.getValue()))
       return success();
@@ -148,7 +153,7 @@ LogicalResult TileDialect::verifyOperationAttribute(Operation *op, NamedAttribut
     diagnostic.attachNote() << "it knows '" << kernelAttrName << "', '" << scheduleAttrName << "', '"
                             << ordersAccessesAttrName << "', '" << numStagesAttrName << "', '" << unrollFactorAttrName
                             << "', '" << fewIterationsAttrName << "', '" << warpSpecializeAttrName << "', '"
-                            << leavesRowsAttrName << "', '" << impreciseSumsAttrName << "', '" << divisibilityAttrName
+                            << leavesRowsAttrName << "', '" << wrapsUnreadAttrName << "', '" << impreciseSumsAttrName << "', '" << divisibilityAttrName
                             << "', '" << contiguityAttrName << "' and '" << constancyAttrName << "'";
     return diagnostic;
   }

@@ -26,7 +26,7 @@ IndexForm difference(const IndexForm &x, const IndexForm &y, bool orEqual) {
   return form;
 }
 
-IndexForm zeroLike(const IndexForm &form) { return {{}, IndexSum(), SmallVector<IndexSum, 2>(form.steps.size())}; }
+IndexForm zeroLike(const IndexForm &form) { return {{}, IndexSum(), SmallVector<IndexSum, 2>(form.steps.size()), {}}; }
 
 bool isUniform(const IndexForm &form) {
   return llvm::all_of(form.steps, [](const IndexSum &step) { return step.isZero(); });
@@ -351,8 +351,8 @@ StringRef placeIn(Box &box, const TilePlace &place, const IndexForm &form, const
 FoundBox boxOf(const TilePlace &place, scf::ForOp loop, const TargetInfo &target) {
   auto none = [](StringRef hindrance) { return FoundBox{std::nullopt, hindrance}; };
   const Lines &lines = place.lines;
-  IndexForms forms(loop);
-  std::optional<IndexForm> form = forms.of(place.ptr);
+  IndexForms forms(loop), addresses(loop, /*unwraps=*/isa<AsyncCopyOp>(place.op));
+  std::optional<IndexForm> form = addresses.of(place.ptr);
   if (!form || !form->base)
     return none("its addresses are no sums of an argument and strides");
   const IndexSum *row = lines.line ? &form->steps[*lines.line] : nullptr;
@@ -363,6 +363,7 @@ FoundBox boxOf(const TilePlace &place, scf::ForOp loop, const TargetInfo &target
   std::optional<Bounds> bounds = place.mask ? boundsOf(place.mask, forms) : Bounds();
   if (!bounds)
     return none("its mask is no box");
+  bounds->append(form->ends.begin(), form->ends.end());
   StringRef first;
   for (bool inRows : {false, true}) {
     Box box;

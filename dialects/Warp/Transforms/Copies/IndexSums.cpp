@@ -1,6 +1,7 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 #include "dialects/Warp/Transforms/Copies/IndexSums.h"
 
+#include "dialects/Tile/IR/LoopAttributes.h"
 #include "dialects/Tile/IR/TileOps.h"
 #include "dialects/Warp/IR/WarpOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -223,7 +224,7 @@ static size_t rankOf(Value value) {
 }
 
 static IndexForm uniform(Value like, IndexSum offset, Value base = {}) {
-  return {base, std::move(offset), SmallVector<IndexSum, 2>(rankOf(like))};
+  return {base, std::move(offset), SmallVector<IndexSum, 2>(rankOf(like)), {}};
 }
 
 std::optional<IndexForm> IndexForms::of(Value value) {
@@ -255,6 +256,38 @@ std::optional<IndexForm> IndexForms::compute(Value value) {
   return computeArithmetic(op);
 }
 
+/// The form that an op gives its operand's elements.
+static IndexForm reshaped(Operation *op, const IndexForm &source) {
+  IndexForm form = source;
+  if (isa<tile::SplatOp>(op))
+    form.steps.assign(rankOf(op->getResult(0)), IndexSum());
+  else if (auto expand = dyn_cast<tile::ExpandDimsOp>(op))
+    form.steps.insert(form.steps.begin() + expand.getAxis(), IndexSum());
+  else if (auto broadcast = dyn_cast<tile::BroadcastOp>(op)) {
+    for (auto [step, size] : llvm::zip(form.steps, cast<RankedTensorType>(op->getOperand(0).getType()).getShape()))
+      if (size == 1)
+        step = IndexSum();
+  } else if (auto permute = dyn_cast<tile::PermuteOp>(op)) {
+    for (auto [step, from] : llvm::zip(form.steps, permute.getOrder()))
+      step = source.steps[from];
+  }
+  for (IndexForm &end : form.ends)
+    end = reshaped(op, end);
+  return form;
+}
+
+std::optional<IndexForm> IndexForms::unwrapped(Operation *op) {
+  std::optional<IndexForm> index = of(op->getOperand(0)), size = of(op->getOperand(1));
+  if (!index || !size)
+    return std::nullopt;
+  IndexForm end = *index;
+  end.offset = index->offset - size->offset;
+  for (auto [step, other] : llvm::zip_equal(end.steps, size->steps))
+    step = step - other;
+  index->ends.push_back(std::move(end));
+  return index;
+}
+
 std::optional<IndexForm> IndexForms::computeShaped(Operation *op) {
   if (auto range = dyn_cast<tile::MakeRangeOp>(op)) {
     IndexForm form = uniform(range.getResult(), IndexSum(int64_t(range.getStart())));
@@ -266,20 +299,7 @@ std::optional<IndexForm> IndexForms::computeShaped(Operation *op) {
   std::optional<IndexForm> source = of(op->getOperand(0));
   if (!source)
     return std::nullopt;
-  IndexForm form = *source;
-  if (isa<tile::SplatOp>(op))
-    form.steps.assign(rankOf(op->getResult(0)), IndexSum());
-  else if (auto expand = dyn_cast<tile::ExpandDimsOp>(op))
-    form.steps.insert(form.steps.begin() + expand.getAxis(), IndexSum());
-  else if (auto broadcast = dyn_cast<tile::BroadcastOp>(op)) {
-    for (auto [step, size] : llvm::zip(form.steps, cast<RankedTensorType>(op->getOperand(0).getType()).getShape()))
-      if (size == 1)
-        step = IndexSum();
-  } else if (auto permute = dyn_cast<tile::PermuteOp>(op)) {
-    for (auto [step, from] : llvm::zip(form.steps, permute.getOrder()))
-      step = source->steps[from];
-  }
-  return form;
+  return reshaped(op, *source);
 }
 
 /// The bound that tile-narrow-indices has cut to 32 bits, so that beyond every index it says the same; else null.
@@ -300,6 +320,8 @@ std::optional<IndexForm> IndexForms::computeArithmetic(Operation *op) {
       return of(bound);
   if (isa<arith::ExtSIOp, arith::TruncIOp>(op)) // of i1 it is no index
     return op->getOperand(0).getType().isInteger(1) ? std::nullopt : of(op->getOperand(0));
+  if (unwraps && op->hasAttr(tile::wrapsUnreadAttrName))
+    return unwrapped(op);
   if (!isa<arith::AddIOp, arith::SubIOp, arith::MulIOp, arith::ShLIOp, tile::AddPtrOp>(op))
     return std::nullopt;
   // A remainder is one index, though it is a difference: neither of its terms is one.
@@ -309,6 +331,7 @@ std::optional<IndexForm> IndexForms::computeArithmetic(Operation *op) {
   if (!x || !y)
     return std::nullopt;
   IndexForm form = *x;
+  form.ends.insert(form.ends.end(), y->ends.begin(), y->ends.end());
   if (isa<arith::AddIOp, arith::SubIOp, tile::AddPtrOp>(op)) {
     IndexSum sign(isa<arith::SubIOp>(op) ? -1 : 1);
     form.offset = x->offset + y->offset * sign;
@@ -345,10 +368,10 @@ std::optional<IndexForm> IndexForms::carried(BlockArgument argument) {
   if (!first)
     return std::nullopt;
   // What an iteration adds, to the value as it is at its begin. Forms by way of that are of no other use.
-  IndexForms inside(loop);
+  IndexForms inside(loop, unwraps);
   inside.known[argument] = isPointer ? uniform(argument, IndexSum(), argument) : uniform(argument, IndexSum(argument));
   std::optional<IndexForm> next = inside.of(loop.getYieldedValues()[index]);
-  if (!next || (isPointer && next->base != argument) ||
+  if (!next || !next->ends.empty() || (isPointer && next->base != argument) ||
       !llvm::all_of(next->steps, [](const IndexSum &each) { return each.isZero(); }))
     return std::nullopt;
   IndexSum added = isPointer ? next->offset : next->offset - IndexSum(argument);

@@ -12,6 +12,7 @@
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/DenseMap.h"
 #include <optional>
+#include <vector>
 
 namespace weft::warp {
 
@@ -68,12 +69,15 @@ struct IndexForm {
   mlir::Value base; ///< a pointer; null for integers
   IndexSum offset;  ///< in elements
   llvm::SmallVector<IndexSum, 2> steps;
+  /// Forms that are negative where the value is this one, and elsewhere anything.
+  std::vector<IndexForm> ends = {};
 };
 
 /// Finds forms, inside of the loop where they are used.
 class IndexForms {
 public:
-  explicit IndexForms(mlir::scf::ForOp loop) : loop(loop) {}
+  /// `unwraps`: indices that wrap unread (`tile.wraps_unread`) are taken as they are, and end where they would wrap.
+  explicit IndexForms(mlir::scf::ForOp loop, bool unwraps = false) : loop(loop), unwraps(unwraps) {}
 
   /// The form of a value; none for tensors and pointers that have none. An integer that is computed otherwise, as a remainder
   /// is, stands for itself.
@@ -88,7 +92,11 @@ private:
   /// A value that the loop moves by the same distance in each iteration, by the loop's variable.
   std::optional<IndexForm> carried(mlir::BlockArgument argument);
 
+  /// An index that wraps unread.
+  std::optional<IndexForm> unwrapped(mlir::Operation *op);
+
   mlir::scf::ForOp loop;
+  bool unwraps;
   llvm::DenseMap<mlir::Value, std::optional<IndexForm>> known;
 };
 
