@@ -29,6 +29,10 @@ def product(
         a_rows = m.to(wl.int64) % M
     elif HOW == "promised":
         a_rows = wl.max_contiguous(wl.multiple_of(m % M, 8), 8)
+    elif HOW == "first":
+        a_rows = wl.where(m < M, m, 0)
+    elif HOW == "last":
+        a_rows = wl.minimum(m, M - 1)
     else:
         a_rows = m % M
     a_at = a + a_rows[:, None] * am + k[None, :] * ak
@@ -122,7 +126,8 @@ def run(random, out, sizes, tile, order="nn", warps=4, stages=3, how="plain", se
     report = simulate(product, (tiles_m * tiles_n,), *given, seed=seed, **options)
     assert not report.findings
     left, right = (x.T if o == "t" else x for x, o in zip((a, b), order, strict=True))
-    rows, columns = np.arange(tiles_m * BM) % M, np.arange(tiles_n * BN) % N
+    rows, columns = np.arange(tiles_m * BM), np.arange(tiles_n * BN) % N
+    rows = {"first": np.where(rows < M, rows, 0), "last": np.minimum(rows, M - 1)}.get(how, rows % M)
     exact = left[rows, :K].astype(np.float64) @ right[:K, columns].astype(np.float64)
     expected, expected_sums = stored(out, exact, bias, M, N, BM, BN)
     np.testing.assert_allclose(c, expected, rtol=1e-4, atol=1e-3 * (BM if out == "running" else 1))
@@ -142,10 +147,11 @@ def test_numbers_are_those_of_rows_that_wrap(out, sizes, target, seed, monkeypat
     run(np.random.default_rng(seed), out, sizes, (64, 64, 32))
 
 
+@pytest.mark.parametrize("how", ["plain", "first", "last", "promised"])
 @pytest.mark.parametrize("out", UNREAD)
-def test_bulk_copies_bring_what_wraps_unread(out, seed, monkeypatch):
+def test_bulk_copies_bring_what_wraps_unread(out, how, seed, monkeypatch):
     monkeypatch.setenv("WEFT_TARGET", "sm_90a")
-    made = run(np.random.default_rng(seed), out, (200, 144, 64), (64, 64, 32))
+    made = run(np.random.default_rng(seed), out, (200, 144, 64), (64, 64, 32), how=how)
     assert made.ir["tile"].count("tile.wraps_unread") == UNREAD[out]
     if UNREAD[out] == 2:
         assert "cp.async.bulk.tensor" in made.ptx
@@ -162,7 +168,7 @@ def test_orders_and_tiles(order, number, seed, monkeypatch):
     tile = tuple(int(random.choice(sizes)) for sizes in ((64, 128), (64, 128, 256), (32, 64)))
     sizes = tuple(int(random.integers(1, 20)) * int(random.choice([1, 16])) for _ in range(3))
     warps = 4 if tile[0] == 64 else 8
-    how = str(random.choice(["plain", "wide", *(["promised"] if sizes[0] % 8 == 0 else [])]))
+    how = str(random.choice(["plain", "wide", "first", "last", *(["promised"] if sizes[0] % 8 == 0 else [])]))
     stages, seed = int(random.integers(2, 5)), int(random.integers(0, 50))
     run(random, "inside", sizes, tile, order, warps, stages, how, seed)
 
@@ -199,3 +205,59 @@ def test_rows_that_are_rows_and_columns(masks, seed, monkeypatch):
     if masks == 2:
         exact[:, M:] = np.nan
     np.testing.assert_allclose(c, exact, rtol=1e-4, atol=1e-3)
+
+
+@weft.jit
+def persistent(
+    a, b, c, M, N, K, am, bk, cm, BM: wl.constexpr, BN: wl.constexpr, BK: wl.constexpr, PROGRAMS: wl.constexpr,
+    COUNTED: wl.constexpr,
+):  # fmt: skip
+    """Tiles are counted twice, as in Triton's tutorial 9: for what is loaded, and for what is stored."""
+    tiles_m = wl.cdiv(M, BM)
+    tiles = tiles_m * wl.cdiv(N, BN)
+    programs = PROGRAMS if COUNTED == "constant" else wl.num_programs(0)
+    stored = wl.program_id(0) - programs
+    for tile in wl.range(wl.program_id(0), tiles, programs):
+        m, n = tile % tiles_m * BM + wl.arange(0, BM), tile // tiles_m * BN + wl.arange(0, BN)
+        m, n = wl.where(m < M, m, 0), wl.where(n < N, n, 0)
+        acc = wl.zeros((BM, BN), dtype=wl.float32)
+        for step in range(wl.cdiv(K, BK)):
+            k = step * BK + wl.arange(0, BK)
+            x = wl.load(a + m[:, None] * am + k[None, :], mask=k[None, :] < K, other=0.0)
+            y = wl.load(b + k[:, None] * bk + n[None, :], mask=k[:, None] < K, other=0.0)
+            acc = wl.dot(x, y, acc)
+        stored += programs
+        if COUNTED == "otherwise":
+            stored += 1
+        rows = stored % tiles_m * BM + wl.arange(0, BM)
+        columns = stored // tiles_m * BN + wl.arange(0, BN)
+        wl.store(c + rows[:, None] * cm + columns[None, :], acc, mask=(rows[:, None] < M) & (columns[None, :] < N))
+
+
+@pytest.mark.parametrize("counted", ["constant", "launched", "otherwise"])
+@pytest.mark.parametrize("sizes", [(200, 144, 80), (64, 400, 32), (5, 16, 64)])
+def test_tiles_that_are_counted_twice(counted, sizes, seed, monkeypatch):
+    """The counters of loads and of stores are one; where they are not, the tile stored is another's."""
+    monkeypatch.setenv("WEFT_TARGET", "sm_90a")
+    random = np.random.default_rng(seed)
+    (M, N, K), (BM, BN, BK), programs = sizes, (64, 64, 32), 2
+    a, b = matrix(random, M, K, False), matrix(random, K, N, False)
+    tiles_m, tiles_n = -(-M // BM), -(-N // BN)
+    c = np.full((tiles_m * BM, N), np.nan, np.float32)
+    given = (a, b, c, M, N, K, a.shape[1], b.shape[1], N)
+    options = {"BM": BM, "BN": BN, "BK": BK, "PROGRAMS": programs, "COUNTED": counted, "num_warps": 4}
+    made, _ = compiled(persistent, *given, **options)
+    assert made.ir["tile"].count("tile.wraps_unread") == (0 if counted == "otherwise" else 2)
+    assert not simulate(persistent, (programs,), *given, **options).findings
+    expected = np.full_like(c, np.nan, dtype=np.float64)
+    for program in range(programs):
+        for turn, tile in enumerate(range(program, tiles_m * tiles_n, programs), 1):
+            to = tile + turn * (counted == "otherwise")
+            rows, columns = tile % tiles_m * BM + np.arange(BM), tile // tiles_m * BN + np.arange(BN)
+            rows, columns = np.where(rows < M, rows, 0), np.where(columns < N, columns, 0)
+            i, j = to % tiles_m * BM + np.arange(BM), to // tiles_m * BN + np.arange(BN)
+            block = a[rows, :K].astype(np.float64) @ b[:K, columns].astype(np.float64)
+            expected[np.ix_(i[i < M], j[j < N])] = block[np.ix_(i < M, j < N)]
+    if counted == "otherwise":  # programs write over one another's tiles; those of one program alone are known
+        return
+    np.testing.assert_allclose(c, expected, rtol=1e-4, atol=1e-3)

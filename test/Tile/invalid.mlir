@@ -227,7 +227,7 @@ func.func @leaves_rows(%a: i32) {
 // -----
 
 func.func @wraps_unread(%a: i32) {
-  // expected-error@+1 {{expected 'tile.wraps_unread' to be a unit attribute of an integer remainder}}
+  // expected-error@+1 {{expected 'tile.wraps_unread' to be a unit attribute of what may wrap indices}}
   %0 = arith.divsi %a, %a {tile.wraps_unread} : i32
   return
 }

@@ -6,6 +6,7 @@
 //   %c = tile.dot %a, %b, %zero                    ─▶
 //   tile.store .., %c, (cmpi slt, %rows, (splat %m))
 //
+// So of indices that are the first one, or the last, from the end on: (select %inside, %rows, 0), (minsi %rows, %m - 1).
 // The usual matmul of Triton's tutorials wraps its rows and columns, so that no load needs a mask. What wraps is no box
 // of a tensor, and every thread would compute addresses for what one bulk copy brings; what ends is one.
 #include "compiler/Analysis/AxisInfo.h"
@@ -13,6 +14,7 @@
 #include "compiler/Target/TargetInfo.h"
 #include "dialects/Tile/IR/LoopAttributes.h"
 #include "dialects/Tile/IR/TileOps.h"
+#include "dialects/Warp/Transforms/Copies/Wraps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/OperationSupport.h"
@@ -36,19 +38,13 @@ struct MarkWraps : weft::impl::TileMarkWrapsBase<MarkWraps> {
 
 using Axes = llvm::SmallBitVector;
 
-/// Indices that wrap: index % size, for indices that are not negative.
-struct Wrapped {
-  Operation *remainder;
-  Value index, size; ///< a vector, a scalar
-};
-
 /// What is computed from indices that wrap: along which axes of each value the element of the same place decides.
 class Reached {
 public:
-  explicit Reached(Wrapped wrapped) : wrapped(wrapped) {}
+  explicit Reached(warp::Wrapped wrapped) : wrapped(wrapped) {}
 
-  /// Whether all that is computed from a place behind the end stays there, and is not stored.
-  bool endsUnread();
+  /// Whether all that is computed from indices' places behind the end stays there, and is not stored.
+  bool endsUnread(Value indices);
 
 private:
   void add(Value value, Axes axes);
@@ -61,7 +57,7 @@ private:
   bool followYield(scf::YieldOp yield, unsigned number, const Axes &axes);
   bool isMasked(tile::StoreOp store, OpOperand &use, const Axes &axes) const;
 
-  const Wrapped wrapped;
+  const warp::Wrapped wrapped;
   llvm::DenseMap<Value, Axes> reached;
   SmallVector<Value> toFollow;
 };
@@ -127,7 +123,7 @@ static bool isAll(Value value, Value scalar) {
 }
 
 /// Whether a mask is true only where the index along an axis is less than its size.
-static bool keepsInside(Value mask, unsigned axis, const Wrapped &wrapped) {
+static bool keepsInside(Value mask, unsigned axis, const warp::Wrapped &wrapped) {
   if (auto both = mask.getDefiningOp<arith::AndIOp>())
     return keepsInside(both.getLhs(), axis, wrapped) || keepsInside(both.getRhs(), axis, wrapped);
   if (auto compare = mask.getDefiningOp<arith::CmpIOp>()) {
@@ -223,8 +219,8 @@ bool Reached::follow(OpOperand &use, const Axes &axes) {
       });
 }
 
-bool Reached::endsUnread() {
-  add(wrapped.remainder->getResult(0), Axes(1, true));
+bool Reached::endsUnread(Value indices) {
+  add(indices, Axes(1, true));
   while (!toFollow.empty()) {
     Value value = toFollow.pop_back_val();
     Axes axes = reached.find(value)->second;
@@ -239,16 +235,18 @@ void MarkWraps::runOnOperation() {
   if (TargetInfo::ofOrDefault(getOperation()).boxCopies.mostRank == 0)
     return;
   std::optional<AxisAnalysis> facts; // of kernels with remainders
-  getOperation().walk([&](Operation *op) {
-    if (!isa<arith::RemSIOp, arith::RemUIOp>(op) || rankOf(op->getResult(0)) != 1)
-      return;
-    auto size = op->getOperand(1).getDefiningOp<tile::SplatOp>();
-    if (!size)
-      return;
+  auto isNeverNegative = [&](Value index) {
     if (!facts)
       facts.emplace(getOperation(), Promises::Ignored);
-    if (facts->lookup(op->getOperand(0)).isNonNegative() &&
-        Reached({op, op->getOperand(0), size.getSource()}).endsUnread())
+    return facts->lookup(index).isNonNegative();
+  };
+  getOperation().walk([&](Operation *op) {
+    std::optional<warp::Wrapped> wrapped = warp::wrappedBy(op);
+    if (!wrapped || rankOf(op->getResult(0)) != 1)
+      return;
+    // A remainder of an index below 0 is another one.
+    bool isIndexBelow = isa<arith::SelectOp, arith::MinSIOp>(op) || isNeverNegative(wrapped->index);
+    if (isIndexBelow && Reached(*wrapped).endsUnread(op->getResult(0)))
       op->setAttr(tile::wrapsUnreadAttrName, UnitAttr::get(op->getContext()));
   });
 }

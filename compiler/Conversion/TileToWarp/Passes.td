@@ -70,8 +70,8 @@ def TileToWarp : Pass<"tile-to-warp", "::mlir::ModuleOp"> {
 def TileMarkWraps : Pass<"tile-mark-wraps", "::mlir::func::FuncOp"> {
   let summary = "find rows that wrap around a matrix's end and are not read";
   let description = [{
-    Indices that are taken modulo a size, so that a tile's rows behind a matrix's end are those of its begin, are marked
-    (`tile.wraps_unread`) where all that is computed from such a row is not stored. Bulk copies of boxes, which the target
+    Indices that are taken modulo a size, or are the first or the last one from a size on, so that a tile's rows behind a
+    matrix's end are others of it, are marked (`tile.wraps_unread`) where all that is computed from such a row is not stored. Bulk copies of boxes, which the target
     fills behind an end, may then bring what they like for it; threads that copy wrap as the program says.
 
     A row's numbers stay its own through operations on elements, products whose rows or columns they are, and reductions
@@ -79,7 +79,7 @@ def TileMarkWraps : Pass<"tile-mark-wraps", "::mlir::func::FuncOp"> {
 
     Needs: `canonicalize` and `cse`, as the indices of loads and those of masks are compared.
 
-    Rejects: nothing. Left alone are targets without copies of boxes, indices that may be negative, and numbers that reach
+    Rejects: nothing. Left alone are targets without copies of boxes, remainders of what may be negative, and numbers that reach
     other rows, atomics, scans, volatile loads, or what a store's mask is made of.
 
     ```mlir

@@ -19,8 +19,8 @@ inline constexpr llvm::StringLiteral warpSpecializeAttrName = "tile.warp_special
 /// the loop carries of it as it was.
 inline constexpr llvm::StringLiteral leavesRowsAttrName = "tile.leaves_rows";
 
-/// On an integer remainder of indices that are not negative by a size, the same for all: what is computed of elements whose
-/// index is no less than the size is not stored, so that these may bring anything.
+/// On what wraps indices (`warp::wrappedBy`), whose result is the index where that is less than the size, also below 0: what is
+/// computed of elements whose index is no less than the size is not stored, so that these may bring anything.
 inline constexpr llvm::StringLiteral wrapsUnreadAttrName = "tile.wraps_unread";
 
 } // namespace weft::tile

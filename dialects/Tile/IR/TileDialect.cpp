@@ -138,9 +138,9 @@ LogicalResult TileDialect::verifyOperationAttribute(Operation *op, NamedAttribut
     return op->emitOpError() << "expected '" << name << "' to be a unit attribute of an 'arith.select'";
   }
   if (name == wrapsUnreadAttrName) {
-    if (isa<arith::RemSIOp, arith::RemUIOp>(op) && isa<UnitAttr>(attribute.getValue()))
+    if (isa<arith::RemSIOp, arith::RemUIOp, arith::SelectOp, arith::MinSIOp>(op) && isa<UnitAttr>(attribute.getValue()))
       return success();
-    return op->emitOpError() << "expected '" << name << "' to be a unit attribute of an integer remainder";
+    return op->emitOpError() << "expected '" << name << "' to be a unit attribute of what may wrap indices";
   }
   if (name == impreciseSumsAttrName) {
     if (isOfFloat8(op) && isa<UnitAttr>(attribute.getValue()))
@@ -153,8 +153,9 @@ LogicalResult TileDialect::verifyOperationAttribute(Operation *op, NamedAttribut
     diagnostic.attachNote() << "it knows '" << kernelAttrName << "', '" << scheduleAttrName << "', '"
                             << ordersAccessesAttrName << "', '" << numStagesAttrName << "', '" << unrollFactorAttrName
                             << "', '" << fewIterationsAttrName << "', '" << warpSpecializeAttrName << "', '"
-                            << leavesRowsAttrName << "', '" << wrapsUnreadAttrName << "', '" << impreciseSumsAttrName << "', '" << divisibilityAttrName
-                            << "', '" << contiguityAttrName << "' and '" << constancyAttrName << "'";
+                            << leavesRowsAttrName << "', '" << wrapsUnreadAttrName << "', '" << impreciseSumsAttrName
+                            << "', '" << divisibilityAttrName << "', '" << contiguityAttrName << "' and '"
+                            << constancyAttrName << "'";
     return diagnostic;
   }
   auto function = dyn_cast<func::FuncOp>(op);

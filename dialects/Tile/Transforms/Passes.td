@@ -93,6 +93,40 @@ def TileNarrowIndices : Pass<"tile-narrow-indices", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::mlir::arith::ArithDialect", "::weft::tile::TileDialect"];
 }
 
+def TileJoinCounters : Pass<"tile-join-counters", "::mlir::func::FuncOp"> {
+  let summary = "take the loop's variable for what a loop moves by its own step";
+  let description = [{
+    An integer that a loop carries and moves by the loop's step is the loop's variable and a number, where it begins a known
+    number away from the lower bound, or is after a step. Its uses become those of the variable, so that what is computed from
+    both is seen to be the same.
+
+    Needs: `cse`, as bounds are compared. What was computed from both is simplified.
+
+    Rejects: nothing.
+
+    ```mlir
+    func.func @f(%n: i32, %x: tensor<64xi32>) -> tensor<64xi32> {
+      %c132 = arith.constant 132 : i32
+      %first = tile.program_id x : i32
+      %before = arith.subi %first, %c132 : i32
+      %r:2 = scf.for %i = %first to %n step %c132 iter_args(%y = %x, %count = %before) -> (tensor<64xi32>, i32) : i32 {
+        %next = arith.addi %count, %c132 : i32
+        %s = tile.splat %next : i32 -> tensor<64xi32>
+        %z = arith.muli %y, %s : tensor<64xi32>
+        scf.yield %z, %next : tensor<64xi32>, i32
+      }
+      return %r#0 : tensor<64xi32>
+    }
+    ```
+    becomes
+    ```mlir
+    %s = tile.splat %i : i32 -> tensor<64xi32>
+    %z = arith.muli %y, %s : tensor<64xi32>
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
+}
+
 def TileInlineLoops : Pass<"tile-inline-loops", "::mlir::func::FuncOp"> {
   let summary = "put a loop's body in the place of a loop that runs at most once";
   let description = [{

@@ -163,3 +163,53 @@ module attributes {warp.target = "sm_80"} {
     return
   }
 }
+
+// -----
+
+// Indices that are the first, or the last one, from the end on. Of those the index may be below 0, where it stays itself.
+// Not so where the other choice, or the last place, is of another size.
+
+// CHECK-LABEL: func.func @clamped
+// CHECK: arith.select %{{.*}} {tile.wraps_unread} : tensor<64xi1>, tensor<64xi32>
+// CHECK: arith.minsi %{{.*}} {tile.wraps_unread} : tensor<64xi32>
+// CHECK-NOT: tile.wraps_unread
+module attributes {warp.target = "sm_90a"} {
+  func.func @clamped(%p: !tile.ptr<f32>, %q: !tile.ptr<f32>, %n: i32, %first: i32) attributes {tile.kernel} {
+    %c1 = arith.constant 1 : i32
+    %c2 = arith.constant 2 : i32
+    %zero = arith.constant dense<0> : tensor<64xi32>
+    %range = tile.make_range {start = 0 : i32, end = 64 : i32} : tensor<64xi32>
+    %firsts = tile.splat %first : i32 -> tensor<64xi32>
+    %r = arith.addi %range, %firsts : tensor<64xi32>
+    %s = tile.splat %n : i32 -> tensor<64xi32>
+    %m = arith.cmpi slt, %r, %s : tensor<64xi32>
+    %ps = tile.splat %p : !tile.ptr<f32> -> tensor<64x!tile.ptr<f32>>
+    %qs = tile.splat %q : !tile.ptr<f32> -> tensor<64x!tile.ptr<f32>>
+    %out = tile.addptr %qs, %range : tensor<64x!tile.ptr<f32>>, tensor<64xi32>
+
+    %w0 = arith.select %m, %r, %zero : tensor<64xi1>, tensor<64xi32>
+    %a0 = tile.addptr %ps, %w0 : tensor<64x!tile.ptr<f32>>, tensor<64xi32>
+    %x0 = tile.load %a0 : tensor<64x!tile.ptr<f32>>
+    tile.store %out, %x0, %m : tensor<64x!tile.ptr<f32>>
+
+    %n1 = arith.subi %n, %c1 : i32
+    %s1 = tile.splat %n1 : i32 -> tensor<64xi32>
+    %w1 = arith.minsi %r, %s1 : tensor<64xi32>
+    %a1 = tile.addptr %ps, %w1 : tensor<64x!tile.ptr<f32>>, tensor<64xi32>
+    %x1 = tile.load %a1 : tensor<64x!tile.ptr<f32>>
+    tile.store %out, %x1, %m : tensor<64x!tile.ptr<f32>>
+
+    %n2 = arith.subi %n, %c2 : i32
+    %s2 = tile.splat %n2 : i32 -> tensor<64xi32>
+    %w2 = arith.minsi %r, %s2 : tensor<64xi32>
+    %a2 = tile.addptr %ps, %w2 : tensor<64x!tile.ptr<f32>>, tensor<64xi32>
+    %x2 = tile.load %a2 : tensor<64x!tile.ptr<f32>>
+    tile.store %out, %x2, %m : tensor<64x!tile.ptr<f32>>
+
+    %w3 = arith.select %m, %zero, %r : tensor<64xi1>, tensor<64xi32>
+    %a3 = tile.addptr %ps, %w3 : tensor<64x!tile.ptr<f32>>, tensor<64xi32>
+    %x3 = tile.load %a3 : tensor<64x!tile.ptr<f32>>
+    tile.store %out, %x3, %m : tensor<64x!tile.ptr<f32>>
+    return
+  }
+}

@@ -4,6 +4,7 @@
 #include "dialects/Tile/IR/LoopAttributes.h"
 #include "dialects/Tile/IR/TileOps.h"
 #include "dialects/Warp/IR/WarpOps.h"
+#include "dialects/Warp/Transforms/Copies/Wraps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Matchers.h"
@@ -277,13 +278,12 @@ static IndexForm reshaped(Operation *op, const IndexForm &source) {
 }
 
 std::optional<IndexForm> IndexForms::unwrapped(Operation *op) {
-  std::optional<IndexForm> index = of(op->getOperand(0)), size = of(op->getOperand(1));
-  if (!index || !size)
+  std::optional<Wrapped> wrapped = wrappedBy(op);
+  std::optional<IndexForm> index = wrapped ? of(wrapped->index) : std::nullopt;
+  if (!index)
     return std::nullopt;
   IndexForm end = *index;
-  end.offset = index->offset - size->offset;
-  for (auto [step, other] : llvm::zip_equal(end.steps, size->steps))
-    step = step - other;
+  end.offset = index->offset - sumOf(wrapped->size);
   index->ends.push_back(std::move(end));
   return index;
 }

@@ -1,0 +1,51 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+#include "dialects/Warp/Transforms/Copies/Wraps.h"
+
+#include "dialects/Tile/IR/TileOps.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+using namespace weft;
+using namespace weft::warp;
+
+static Value scalarOf(Value vector) {
+  auto splat = vector.getDefiningOp<tile::SplatOp>();
+  return splat ? splat.getSource() : Value();
+}
+
+/// What a scalar is one less than; null where that is not seen.
+static Value oneMoreThan(Value last) {
+  auto is = [](Value value, int64_t number) {
+    APInt found;
+    return matchPattern(value, m_ConstantInt(&found)) && found.getSExtValue() == number;
+  };
+  if (auto difference = last.getDefiningOp<arith::SubIOp>(); difference && is(difference.getRhs(), 1))
+    return difference.getLhs();
+  auto sum = last.getDefiningOp<arith::AddIOp>();
+  return sum && is(sum.getRhs(), -1) ? sum.getLhs() : Value();
+}
+
+static Wrapped wrappedBySelect(arith::SelectOp select) {
+  auto compare = select.getCondition().getDefiningOp<arith::CmpIOp>();
+  if (!compare)
+    return {};
+  Value less = compare.getLhs(), more = compare.getRhs();
+  if (compare.getPredicate() == arith::CmpIPredicate::sgt)
+    std::swap(less, more);
+  else if (compare.getPredicate() != arith::CmpIPredicate::slt)
+    return {};
+  return less == select.getTrueValue() ? Wrapped{less, scalarOf(more)} : Wrapped();
+}
+
+std::optional<Wrapped> warp::wrappedBy(Operation *op) {
+  Wrapped found;
+  if (isa<arith::RemSIOp, arith::RemUIOp>(op))
+    found = {op->getOperand(0), scalarOf(op->getOperand(1))};
+  else if (auto select = dyn_cast<arith::SelectOp>(op))
+    found = wrappedBySelect(select);
+  else if (isa<arith::MinSIOp>(op))
+    if (Value last = scalarOf(op->getOperand(1)))
+      found = {op->getOperand(0), oneMoreThan(last)};
+  return found.index && found.size ? std::optional(found) : std::nullopt;
+}
