@@ -163,6 +163,7 @@ void placeJoins(Kernel &kernel) {
       Site site;
       site.line = kernel.sites[i].line;
       site.source = kernel.sites[i].source;
+      site.instruction = kernel.sites[i].instruction;
       sites.push_back(std::move(site));
     }
     code.push_back(kernel.code[i]);

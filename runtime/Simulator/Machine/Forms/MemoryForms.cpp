@@ -290,6 +290,21 @@ uint32_t storedTogether(Warp &warp, const Record &record, uint32_t mask, const u
   return mask;
 }
 
+/// Whether a store leaves other bytes in memory than there were. Local memory is part of a warp's own state.
+template <typename T>
+bool changesMemory(const Record &record, const Resolved &to, const uint64_t *addresses, const SlotOf<T> *const *from) {
+  bool changes = false;
+  eachLane(to.mask, [&](unsigned lane) {
+    if (addresses[lane] >> windowShift == localWindow >> windowShift)
+      return;
+    for (unsigned element = 0; element < record.vector && !changes; ++element) {
+      const T value = T(from[element][lane]);
+      changes = std::memcmp(to.at[lane] + element * sizeof(T), &value, sizeof(T)) != 0;
+    }
+  });
+  return changes;
+}
+
 /// st: the vector at op[0] + imm = wide[...].
 template <Space S, typename T> void runStore(Warp &warp, const Record &record, uint32_t mask) {
   LaneAddresses addresses(warp, record, record.op[0], record.wideAddress);
@@ -300,6 +315,7 @@ template <Space S, typename T> void runStore(Warp &warp, const Record &record, u
   for (unsigned element = 0; element < record.vector; ++element)
     from[element] = warp.reg<const SlotOf<T>>(record.wide[element]);
   const bool tracks = tracksShared(warp);
+  const bool changes = S != Space::Local && !warp.worker->changed && changesMemory<T>(record, to, addresses.at, from);
   GlobalAccesses accesses(warp, record);
   auto store = [&](unsigned lane, bool compare) {
     T values[8];
@@ -327,14 +343,7 @@ template <Space S, typename T> void runStore(Warp &warp, const Record &record, u
   else
     eachLane(together, [&](unsigned lane) { store(lane, false); });
   eachLane(to.mask & ~together, [&](unsigned lane) { store(lane, true); });
-  // Local memory is part of what `stateOf` sees.
-  bool outside = S != Space::Local;
-  if constexpr (S == Space::Generic) {
-    outside = false;
-    eachLane(to.mask,
-             [&](unsigned lane) { outside |= addresses.at[lane] >> windowShift != localWindow >> windowShift; });
-  }
-  warp.worker->changed |= outside;
+  warp.worker->changed |= changes;
   if (warp.anyPoison)
     carryPoison(warp, record, to, sizeof(T));
 }

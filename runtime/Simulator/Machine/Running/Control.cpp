@@ -7,6 +7,7 @@
 #include "runtime/Simulator/Machine/Running/Clusters.h"
 #include "runtime/Simulator/Machine/Running/Divergence.h"
 #include "runtime/Simulator/Machine/Running/Interpreter.h"
+#include "runtime/Simulator/Machine/Running/Spinning.h"
 #include "runtime/Simulator/Machine/Running/Warpgroups.h"
 #include "runtime/Simulator/Machine/State/Executors.h"
 #include "runtime/Simulator/Machine/State/Lanes.h"
@@ -114,9 +115,9 @@ void runOpposite(Warp &warp, const Record &record, uint32_t mask) {
   commitPredicate(warp.predicate(record.op[0]), ~warp.predicate(record.op[1]), mask);
 }
 
-/// %clock and %globaltimer. Clocks count records, so that runs repeat.
+/// %clock and %globaltimer.
 void runDynamicSpecial(Warp &warp, const Record &record, uint32_t mask) {
-  uint64_t now = warp.block->turns * (uint64_t{1} << 16) + warp.worker->executed[warp.here()] * 4;
+  uint64_t now = clockOf(warp);
   warp.spun = true;
   if (record.imm & 2)
     now >>= 32;

@@ -138,6 +138,7 @@ void startWarp(Block &block, Warp &warp, uint32_t index, Worker &worker) {
   warp.mask = warp.live;
   warp.pc = 0;
   warp.join = -1;
+  warp.spins = 0;
   warp.starved = 0;
   warp.meetings = 0;
   warp.clusterArrived = warp.clusterPassed = 0;
@@ -260,32 +261,6 @@ bool withinLimit(Warp &warp, int64_t used) {
 }
 
 } // namespace
-
-uint64_t stateOf(const Block &block) {
-  uint64_t hash = 0x9E3779B97F4A7C15u;
-  auto add = [&](uint64_t value) { hash = (std::rotl(hash, 23) ^ value) * 0xBF58476D1CE4E5B9u; };
-  auto addBytes = [&](const std::byte *bytes, size_t count) {
-    for (uint64_t word; count >= sizeof word; bytes += sizeof word, count -= sizeof word) {
-      std::memcpy(&word, bytes, sizeof word);
-      add(word);
-    }
-  };
-  for (const Warp &warp : block.warps) {
-    add(warp.pc);
-    add(uint64_t(warp.mask) << 32 | warp.live);
-    for (const Fragment &fragment : warp.fragments)
-      add(uint64_t(fragment.pc) << 32 | fragment.mask);
-    if (!warp.live)
-      continue;
-    addBytes(warp.base[0], warp.kernel->registerBytes);
-    addBytes(warp.local.data(), warp.local.size());
-    addBytes(reinterpret_cast<const std::byte *>(warp.stackTop.data()), sizeof warp.stackTop);
-    for (const std::vector<uint32_t> &saved : warp.calls)
-      for (uint32_t word : saved)
-        add(word);
-  }
-  return hash;
-}
 
 void reportSpinning(Block &block) {
   std::string all;
@@ -429,7 +404,8 @@ BlockState runBlock(Block &block, uint64_t turns) {
       runTurn(warp);
       if (limited && !withinLimit(warp, turn - warp.unused))
         break;
-      spins &= warp.spun;
+      warp.spins = warp.spun ? longTurn : warp.spins - std::min(warp.spins, turn - warp.unused);
+      spins &= warp.spins > 0;
       if (!warp.live) {
         if (block.liveWarps) {
           --block.liveWarps;

@@ -23,9 +23,6 @@ BlockState runBlock(Block &block, uint64_t turns);
 /// The same for each block of a cluster that has not ended.
 BlockState runCluster(Cluster &cluster, uint64_t turns);
 
-/// A hash of all that decides what a block's warps do next, but for memory that they share.
-uint64_t stateOf(const Block &block);
-
 /// Reports lanes that spin for ever: nothing that they wait for can happen any more.
 void reportSpinning(Block &block);
 

@@ -1,6 +1,7 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // A launch: checks of its shape, module variables, worker threads, and the report.
 #include "runtime/Simulator/Machine/Running/Interpreter.h"
+#include "runtime/Simulator/Machine/Running/Spinning.h"
 #include "runtime/Support/Format.h"
 #include "targets/Target.h"
 
@@ -136,54 +137,6 @@ uint64_t heldAtOnce(const Grid &grid) {
          std::max<uint64_t>(1, std::min({byWarps, byShared, uint64_t(target.maxBlocksPerProcessor)}));
 }
 
-/// Finds workers whose blocks do nothing but spin, in a state that comes again and again while memory stays as it is.
-class SpinWatch {
-public:
-  /// After a visit to `block`: whether every worker is known to spin for ever.
-  bool visited(Grid &grid, const std::vector<std::unique_ptr<Cluster>> &resident, bool more) {
-    const uint64_t changes = grid.changes.load();
-    if (changes != since_ || more) {
-      since_ = changes;
-      visits_ = 0;
-      next_ = 8;
-      leave(grid);
-      return false;
-    }
-    // Brent's cycle detection: the state is compared with one kept at every power of two.
-    if (++visits_ < 4)
-      return false;
-    uint64_t state = 0;
-    for (const auto &cluster : resident)
-      for (const auto &block : cluster->blocks)
-        state = state * 31 + stateOf(*block);
-    if (visits_ == next_ || visits_ == 4) {
-      kept_ = state;
-      next_ = visits_ == next_ ? 2 * next_ : next_;
-      return false;
-    }
-    if (state != kept_)
-      return false;
-    joined_ = true;
-    std::lock_guard lock(grid.spinMutex);
-    grid.spinning[this] = since_;
-    for (auto &[other, since] : grid.spinning)
-      if (since != grid.changes.load())
-        return false;
-    return grid.spinning.size() >= grid.working.load();
-  }
-  void leave(Grid &grid) {
-    if (!joined_)
-      return;
-    joined_ = false;
-    std::lock_guard lock(grid.spinMutex);
-    grid.spinning.erase(this);
-  }
-
-private:
-  uint64_t since_ = ~uint64_t{0}, visits_ = 0, next_ = 8, kept_ = 0;
-  bool joined_ = false;
-};
-
 /// Which clusters of a grid run.
 struct Selection {
   uint64_t count, volume;
@@ -230,15 +183,11 @@ void work(Worker &worker, std::atomic<uint64_t> &next, std::atomic<bool> &stop) 
   std::vector<std::unique_ptr<Cluster>> resident, idle;
   const size_t ranks = grid.shape.cluster.volume();
   size_t turn = 0, room = std::max<size_t>(1, residentBlocks / ranks);
-  SpinWatch watch;
   struct Leave {
     Grid &grid;
-    SpinWatch &watch;
-    ~Leave() {
-      watch.leave(grid);
-      --grid.working;
-    }
-  } leave{grid, watch};
+    ~Leave() { --grid.working; }
+  } leave{grid};
+  SpinWatch watch(grid);
   while (!stop.load(std::memory_order_relaxed)) {
     if (resident.size() < room && turn >= resident.size()) {
       uint64_t index = next.load();
@@ -271,7 +220,7 @@ void work(Worker &worker, std::atomic<uint64_t> &next, std::atomic<bool> &stop) 
       if (waiting && resident.size() >= room && room * ranks * grid.workers < heldAtOnce(grid) &&
           std::all_of(resident.begin(), resident.end(), [](const auto &cluster) { return isIdle(*cluster); }))
         room *= 2;
-      if (watch.visited(grid, resident, waiting && resident.size() < room)) {
+      if (watch.visited(resident, waiting && resident.size() < room)) {
         reportSpinning(spinningBlock(resident));
         stop = true;
       }

@@ -86,6 +86,14 @@ enum LocalMark : uint8_t {
   localReturned, ///< of a function that has returned
 };
 
+/// Whether a warp's state came again while nothing else changed.
+struct Recurrence {
+  uint64_t since = ~uint64_t{0}; ///< the grid's changes when it was first looked at
+  uint64_t looks = 0, kept = 0;  ///< a state that later ones are compared with
+  bool recurs = false;
+  uint64_t clockAt = ~uint64_t{0}; ///< the grid's changes when the warp last read a clock
+};
+
 struct Warp {
   std::byte *base[2] = {}; ///< registers, constant pool
   Block *block = nullptr;
@@ -99,6 +107,7 @@ struct Warp {
   bool yielded = false;   ///< the current fragment was taken off, see `current`
   uint32_t awaited = ~0u; ///< the mbarrier that lanes waited for in vain when the turn ended
   bool spun = false;      ///< read memory in a way that a spin loop does, since the turn began
+  int64_t spins = 0;      ///< for how many more records that counts as what the warp does
 
   uint32_t index = 0;              ///< in the block
   uint32_t live = 0;               ///< lanes that have not exited
@@ -119,9 +128,10 @@ struct Warp {
   uint16_t meetings = 0;              ///< shuffles, votes and the like that all live lanes took part in
   uint32_t starved = 0;               ///< turns in which lanes waited for a spinning fragment
   std::shared_ptr<Products> products; ///< its wgmma, where the kernel has any
-  uint32_t clusterArrived = 0;        ///< lanes that have arrived at barrier.cluster, whose phase is not complete
-  uint32_t clusterPassed = 0;         ///< lanes whose phase is complete, and that have not waited for it
-  uint32_t metRanks = 0;              ///< blocks of the cluster that it knows to have begun
+  Recurrence recurrence;
+  uint32_t clusterArrived = 0; ///< lanes that have arrived at barrier.cluster, whose phase is not complete
+  uint32_t clusterPassed = 0;  ///< lanes whose phase is complete, and that have not waited for it
+  uint32_t metRanks = 0;       ///< blocks of the cluster that it knows to have begun
 
   template <typename T> T *reg(Ref ref) const { return reinterpret_cast<T *>(base[ref >> 31] + (ref & 0x7fff'ffffu)); }
   uint32_t &predicate(Ref ref) const { return *reg<uint32_t>(ref); }
@@ -280,8 +290,16 @@ struct Grid {
   std::atomic<uint32_t> working{0}; ///< workers that have blocks to run
   uint32_t workers = 0;             ///< all of them
   std::mutex spinMutex;
-  std::map<const void *, uint64_t> spinning; ///< workers found to spin for ever unless `changes` goes on from there
-  std::atomic<int64_t> instructionsLeft{0};  ///< where options.maximumInstructions sets a limit
+  struct Spinning {
+    uint64_t since = 0;
+    bool readsClocks = false;
+  };
+  /// Workers found to spin for ever unless `changes` goes on from there, or time does where they read clocks.
+  std::map<const void *, Spinning> spinning;
+  std::atomic<uint64_t> time{0};               ///< what clocks show besides what they count
+  std::atomic<uint64_t> stillAt{~uint64_t{0}}; ///< clocks stand still while `changes` is that
+  uint64_t movedAt = 0, moves = 0;          ///< `changes` when time was last moved on; how often since another change
+  std::atomic<int64_t> instructionsLeft{0}; ///< where options.maximumInstructions sets a limit
 };
 
 /// The first lane of a mask that is not empty.
