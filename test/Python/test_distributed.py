@@ -66,8 +66,11 @@ def refusals(rank):
         try:
             distributed.attend(*arguments, **keywords)
             said[name] = "nothing"
-        except (ValueError, TypeError, RuntimeError) as error:
+        except Exception as error:
             said[name] = f"{type(error).__name__}: {error}"
+
+    def raises(score, b, h, n, m):
+        return {}["absent"] if rank else score
 
     refused("shapes", *[torch.zeros(1, 2, 4 + 4 * rank, 8)] * 3)
     refused("types", *[q.half() if rank else q] * 3)
@@ -85,6 +88,11 @@ def refusals(rank):
     refused("sink", q, q, q, sink=torch.zeros(3))
     refused("no tensor", q.numpy(), q, q)
     refused("group", q, q, q, group=3)
+    refused("score_mod of one rank", q, q, q, score_mod=lambda s, b, h, n, m: s.absent() if rank else s)
+    refused("score_mod that raises", q, q, q, score_mod=raises)
+    refused("gradients", q.clone().requires_grad_(rank == 0), q, q)
+    with torch.no_grad():
+        refused("no gradients", q.clone().requires_grad_(rank == 0), q, q)
     refused("nothing wrong", q, q, q)
     return said
 
@@ -199,6 +207,8 @@ def test_refusals_shards_and_windows_on_two_ranks(tmp_path):
         "sink": "expected 'sink' [2], but got [3]",
         "no tensor": "expected 'q' to be a tensor of torch's, but got 'ndarray'",
         "group": "expected 'group' to be a group of torch.distributed, but got 'int'",
+        "gradients": "expected the same on all ranks",
+        "no gradients": "nothing",
         "nothing wrong": "nothing",
     }
     for name, text in expected.items():
@@ -206,6 +216,9 @@ def test_refusals_shards_and_windows_on_two_ranks(tmp_path):
         assert text in second[name], (name, second[name])
     assert "expected a call that all ranks can make, but rank 1 has TypeError: expected 'v' of" in first["one rank"]
     assert "expected 'v' of the queries' floating-point type torch.float32, but got torch.float64" in second["one rank"]
+    for name, text in [("score_mod of one rank", "but got '.absent'"), ("score_mod that raises", "KeyError: 'absent'")]:
+        assert "expected a call that all ranks can make, but rank 1 has" in first[name] and text in first[name], first
+        assert second[name].startswith(("UnknownAttribute", "KeyError")), second[name]
 
     for w, rotate in sent:
         each = found[0][1][w, rotate][2]

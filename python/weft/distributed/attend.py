@@ -59,12 +59,16 @@ def attend(
     """
 
     def of_parts(q: Any, k: Any, v: Any, group: Any) -> Any:
-        def made() -> tuple[Job, str]:
-            return _job(q, k, v, pattern, group, rotate, layout, score_mod, sink, scale, cu_seqlens, precision)
+        def made() -> tuple[tuple[Job, list[Any]], str]:
+            job, said = _job(q, k, v, pattern, group, rotate, layout, score_mod, sink, scale, cu_seqlens, precision)
+            job.trace()
+            tensors = [q, *(each for domain in job.domains for each in (domain.k, domain.v)), *job.captured()]
+            # The backward, too, is made by all ranks together.
+            differentiates = any(each is not None and each.requires_grad for each in (sink, *tensors))
+            return (job, tensors), f"{said}, gradients {differentiates and torch.is_grad_enabled()}"
 
-        job = agreed(group, made)
-        tensors = [q, *(each for domain in job.domains for each in (domain.k, domain.v))]
-        out, lse = Ring.apply(job, sink, *tensors, *job.captured())
+        job, tensors = agreed(group, made)
+        out, lse = Ring.apply(job, sink, *tensors)
         return (out, lse) if return_lse else out
 
     if is_sharded(q):

@@ -14,7 +14,7 @@ import torch
 
 from .layouts import Layout
 from .needs import EMPTY
-from .parts import Scores, captured
+from .parts import Scores, captured, trace
 from .routes import Step, arrivals, route
 
 
@@ -92,6 +92,11 @@ class Job:
     def split(self, x: Any) -> list[Any]:
         """The runs of a tensor of this rank's, each in one piece of memory."""
         return [each.contiguous() for each in x.detach().chunk(len(self.own), 2)]
+
+    def trace(self) -> None:
+        """Traces the parts, so that what is wrong with a pattern or a score_mod is raised before anything is sent."""
+        for number, domain in enumerate(self.domains):
+            trace(self.arrays(number), domain.scores)
 
     def captured(self) -> list[Any]:
         """The tensors that score_mods read and that require gradients, none twice."""

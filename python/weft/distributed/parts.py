@@ -96,6 +96,11 @@ def forward(arrays: Sequence[Any], scores: Scores) -> tuple[Any, Any]:
         return found
 
 
+def trace(arrays: Sequence[Any], scores: Scores) -> None:
+    """Traces what ``forward`` runs. Raises CompilationError, and whatever score_mod does."""
+    part.trace(part.bind(tuple(arrays), scores.keywords(wide=True)))
+
+
 def backward(arrays: Sequence[Any], scores: Scores, saved: Sequence[Any], gradients: Sequence[Any]) -> Any:
     """The gradients of a part's queries, keys and values, and of tensors that score_mod reads, by name. ``saved`` are
     the output and the log-sum-exp of the whole softmax, ``gradients`` those of them."""
