@@ -62,8 +62,8 @@ LogicalResult WholeTensorType::verify(function_ref<InFlightDiagnostic()> emitErr
     if (dim.empty() || (!dim.getValue().getAsInteger(10, value) && value < 1))
       return emitError() << "expected a size of at least 1, but got " << dim;
   }
-  if (element.isInteger(1) || element.isInteger(8) || element.isInteger(32) || element.isInteger(64) ||
-      element.isF16() || element.isBF16() || element.isF32() || isFloat8(element))
+  if (element.isSignlessInteger(1) || element.isSignlessInteger(8) || element.isSignlessInteger(32) ||
+      element.isSignlessInteger(64) || element.isF16() || element.isBF16() || element.isF32() || isFloat8(element))
     return success();
   return emitError() << "expected elements of i1, i8, i32, i64, f8E4M3FN, f8E5M2, f16, bf16 or f32, but got "
                      << element;

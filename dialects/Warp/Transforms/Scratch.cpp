@@ -97,7 +97,25 @@ int64_t weft::warp::scanBytes(Type tensor, unsigned warps) {
   return llvm::alignTo<16>(int64_t(layout.size(InDim::Register)) * 32 * warps * bytes);
 }
 
+static bool lacksLayout(Type type) { return isa<RankedTensorType>(type) && !layoutAttrOf(type); }
+
+LogicalResult weft::warp::expectLayouts(func::FuncOp kernel) {
+  const bool interrupted = kernel
+                               .walk([](Operation *op) {
+                                 auto lacking = llvm::find_if(op->getResultTypes(), lacksLayout);
+                                 if (lacking == op->result_type_end())
+                                   return WalkResult::advance();
+                                 op->emitOpError("has a result of type ")
+                                     << *lacking << " without a layout; run 'tile-to-warp' before";
+                                 return WalkResult::interrupt();
+                               })
+                               .wasInterrupted();
+  return failure(interrupted);
+}
+
 int64_t weft::warp::scratchBytes(Operation *op) {
+  if (llvm::any_of(op->getOperandTypes(), lacksLayout) || llvm::any_of(op->getResultTypes(), lacksLayout))
+    return 0;
   return TypeSwitch<Operation *, int64_t>(op)
       .Case([](ConvertLayoutOp convert) -> int64_t {
         auto source = cast<RankedTensorType>(convert.getSource().getType()),

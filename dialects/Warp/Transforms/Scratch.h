@@ -12,8 +12,11 @@ namespace weft::warp {
 
 /// Bytes of scratch memory of `op`: of a `warp.convert_layout` that is neither a permutation of registers nor a few
 /// shuffles, a `tile.reduce` or `tile.scan` whose axis is spread over warps, a `tile.gather` that is not a few shuffles, a
-/// `tile.histogram`; 0 for any other.
+/// `tile.histogram`; 0 for any other, and for one whose tensors have no layouts.
 int64_t scratchBytes(mlir::Operation *op);
+
+/// Fails, with an error at the op, where a kernel has a tensor without a layout.
+llvm::LogicalResult expectLayouts(mlir::func::FuncOp kernel);
 
 /// On a `warp.convert_layout` with scratch memory: what it writes there is read behind the barrier of the next exchange,
 /// which follows it. Set by `warp-join-exchanges`.
