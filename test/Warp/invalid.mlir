@@ -498,3 +498,13 @@ func.func @box_copy_c2(%map: !warp.tensor_map, %x: i32, %tile: !warp.shared<8x64
   warp.box_copy %map[%x] to %tile on %full {by = 8 : i64} : !warp.shared<8x64xf16, #s>, !warp.shared<1xi64, #b>
   return
 }
+
+// -----
+
+#s = #warp.layout<[64], offset = [[1], [2], [4], [8], [16], [32]]>
+func.func @dealloc_c1(%ring: !warp.shared<stages = 2, 64xf32, #s>, %i: i32) {
+  %tile = warp.stage %ring[%i] : !warp.shared<stages = 2, 64xf32, #s> -> !warp.shared<64xf32, #s>
+  // expected-error @below {{expected what a 'warp.alloc' gives, but got another value}}
+  warp.dealloc %tile : !warp.shared<64xf32, #s>
+  return
+}

@@ -3,6 +3,8 @@
 
 #include "compiler/Conversion/WarpToLLVM/Emitter.h"
 #include "dialects/Warp/IR/WarpOps.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 
 using namespace mlir;
 using weft::warp::InDim;
@@ -32,12 +34,22 @@ static LogicalResult checkResults(Operation *op) {
   return success();
 }
 
+/// Reports an op that computes with 8-bit floats, whose registers are integers to LLVM; a sign is but a bit of them.
+static LogicalResult checkOperands(Operation *op) {
+  if (!isa<arith::ArithDialect, math::MathDialect>(op->getDialect()) || isa<CastOpInterface, arith::SelectOp, math::AbsFOp>(op))
+    return success();
+  for (Type type : op->getOperandTypes())
+    if (Type element = getElementTypeOrSelf(type); isa<Float8E4M3FNType, Float8E5M2Type>(element))
+      return op->emitOpError("expected elements to compute with, but got ") << element << "; widen them before";
+  return success();
+}
+
 LogicalResult Emitter::lower(Operation *op) {
   const Lowering *lowering = table.find(op);
   loc = op->getLoc();
   if (!lowering)
     return op->emitOpError("cannot be lowered to LLVM");
-  if (failed(checkResults(op)))
+  if (failed(checkResults(op)) || failed(checkOperands(op)))
     return failure();
   assert(llvm::none_of(op->getOperands(), [&](Value operand) { return registers(operand).empty(); }) &&
          "types of results are checked, and arguments of blocks have the types of their op's operands or results");

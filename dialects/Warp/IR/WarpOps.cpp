@@ -101,7 +101,8 @@ Value weft::warp::allocationOf(Value shared) {
 
 LogicalResult BarrierOp::verify() {
   if (getOfCluster() && getWhere())
-    return emitOpError("expected a barrier 'ofCluster' to be one at which all arrive, but got one 'where' something holds");
+    return emitOpError(
+        "expected a barrier 'ofCluster' to be one at which all arrive, but got one 'where' something holds");
   return success();
 }
 
@@ -192,6 +193,12 @@ LogicalResult ExtremeOp::verify() {
 LogicalResult AnyOp::verify() {
   if (Type element = elementTypeOf(getTruths().getType()); !element.isInteger(1))
     return emitOpError() << "expected elements of i1, but got " << element;
+  return success();
+}
+
+LogicalResult DeallocOp::verify() {
+  if (!getShared().getDefiningOp<AllocOp>())
+    return emitOpError("expected what a 'warp.alloc' gives, but got another value");
   return success();
 }
 

@@ -140,13 +140,17 @@ def Warp_AllocOp : Warp_Op<"alloc", [MemoryEffects<[MemAlloc]>]> {
 def Warp_DeallocOp : Warp_Op<"dealloc", [MemoryEffects<[MemFree]>]> {
   let summary = "end of a tile's life: its memory may be given to another";
   let description = [{
+    C1: the operand is what a `warp.alloc` gives.
+
     ```mlir
     #s = #warp.layout<[64], offset = [[1], [2], [4], [8], [16], [32]]>
+    %tile = warp.alloc : !warp.shared<64xf32, #s>
     warp.dealloc %tile : !warp.shared<64xf32, #s>
     ```
   }];
   let arguments = (ins Warp_SharedType:$shared);
   let assemblyFormat = "$shared attr-dict `:` type($shared)";
+  let hasVerifier = 1;
 }
 
 def Warp_StageOp : Warp_Op<"stage", [Pure]> {

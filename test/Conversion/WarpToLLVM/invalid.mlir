@@ -159,3 +159,27 @@ module attributes {warp.target = "sm_80"} {
     return
   }
 }
+
+// -----
+
+#l = #warp.layout<[32], lane = [[1], [2], [4], [8], [16]]>
+module attributes {warp.target = "sm_80"} {
+  func.func @sum_of_float8(%n: i32) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 1, stages = 1>} {
+    %x = arith.constant dense<1.0> : tensor<32xf8E4M3FN, #l>
+    // expected-error@+1 {{expected elements to compute with, but got 'f8E4M3FN'; widen them before}}
+    %y = arith.addf %x, %x : tensor<32xf8E4M3FN, #l>
+    return
+  }
+}
+
+// -----
+
+#l = #warp.layout<[32], lane = [[1], [2], [4], [8], [16]]>
+module attributes {warp.target = "sm_80"} {
+  func.func @root_of_float8(%n: i32) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 1, stages = 1>} {
+    %x = arith.constant dense<1.0> : tensor<32xf8E5M2, #l>
+    // expected-error@+1 {{expected elements to compute with, but got 'f8E5M2'; widen them before}}
+    %y = math.sqrt %x : tensor<32xf8E5M2, #l>
+    return
+  }
+}
