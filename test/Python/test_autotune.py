@@ -329,6 +329,27 @@ def test_what_is_compared():
     assert set(agreement.largest_group(integers, [])) == {"c"}
 
 
+def test_a_choice_is_of_who_timed_it():
+    """One by another do_bench, kept on disk, is not taken for that of a tuner's own."""
+    x, y = vectors()
+    seen = []
+
+    def later_is_faster(call, quantiles):
+        call()
+        seen.append(None)
+        return 1 / len(seen)
+
+    plain = tuned()
+    plain[grid](x, y, x.size)
+    asked = tuned(do_bench=later_is_faster)
+    asked[grid](x, y, x.size)
+    assert len(seen) == len(asked.configs_timings) > 1
+    assert asked.best_config == list(asked.configs_timings)[-1]
+    again = tuned()
+    again[grid](x, y, x.size)
+    assert again.best_config == plain.best_config
+
+
 def test_do_bench_without_a_gpu_is_the_cost_model():
     x, y = vectors(1 << 16)
     small = bench.do_bench(lambda: add_one[grid](x[:64], y[:64], 64, BLOCK=64))

@@ -69,7 +69,22 @@ def test_any_bytes_are_read(data):
 
 
 @pytest.mark.parametrize(
-    "line", ["[1]", "7", '{"schema": 1}', json.dumps(record(status="perfect")), json.dumps(record(seconds=[None]))]
+    "line",
+    [
+        "[1]",
+        "7",
+        '{"schema": 1}',
+        json.dumps(record(status="perfect")),
+        json.dumps(record(seconds=[None])),
+        json.dumps(record(anything=float("nan"))),
+        json.dumps(record(launches=[{"counters": {"x": float("inf")}}])),
+        json.dumps(record(reason="0"))[:-1] + ', "anything": -1e999}',
+        json.dumps(record(when=3)),
+        json.dumps(record(name=[])),
+        json.dumps(record(functions=[[]])),
+        json.dumps(record(launches=[7])),
+        *(json.dumps(record(schedules={"0.forward": each})) for each in (3, "64x64x4x3", [], [64, 64, 0, 3], [1, 2.0])),
+    ],
 )
 def test_what_is_no_record_is_passed_by(line):
     assert records.parse(f"{line}\n{json.dumps(record())}\n".encode()) == records.Read([record()], 1, 0)

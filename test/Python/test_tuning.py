@@ -373,6 +373,7 @@ def test_the_command_tunes_a_library(program_file, tmp_path):
         (["FILE", "--sizes", "B=1"], 1, "expected the sizes H, N of 'causal'"),
         (["FILE", "--sizes", "B=1,H=1,N=64", "--candidate", "forwards=1x2x3x4"], 1, "expected a candidate such as"),
         (["FILE", "--sizes", "B=1,H=1,N=64", "--candidate", "forward=1x2x3"], 1, "expected a schedule ROWSx"),
+        (["FILE", "--sizes", "B=1,H=1,N=0"], 1, "expected sizes of 'causal' of at least 1, as nothing else takes time"),
         (["FILE", "--sizes", "B=1,H=1,N=64", "--target", "sm_12"], 1, "sm_12"),
         (["FILE", "--sizes", "B=1,H=1,N=64", "--gpu", "B9"], 1, "expected one of A100"),
         (["FILE", "--limit", "0"], 2, "at least 1"),

@@ -406,4 +406,12 @@ def test_the_command_merges_and_prunes(tmp_path):
     assert [each["device"] for each in records.read(tmp_path / "c").records] == ["another"]
     wrong = weft_command("records", "prune", str(tmp_path / "c"), "--latest", "0", check=False)
     assert wrong.returncode == 1 and "expected --latest to be at least 1" in wrong.stderr
+    for given, said in [
+        (("--since", "yesterday"), "expected --since to be a day such as 2026-01-31, but got 'yesterday'"),
+        (("--since", "2026-02-30"), "expected --since to be a day"),
+        (("--since", "20260101"), "expected --since to be a day"),
+        (("--device", "anther"), "expected --device among another, but got 'anther'"),
+    ]:
+        wrong = weft_command("records", "prune", str(tmp_path / "c"), *given, check=False)
+        assert wrong.returncode == 1 and said in wrong.stderr, wrong.stderr
     assert pathlib.Path(tmp_path / "c").read_text().count("\n") == 1

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import datetime
 import json
 import pathlib
 import sys
@@ -134,6 +135,11 @@ def _prune(arguments: argparse.Namespace) -> int:
     found = _read([file])
     if arguments.latest is not None and arguments.latest < 1:
         raise ValueError(f"expected --latest to be at least 1, but got {arguments.latest}")
+    if arguments.since:
+        _check_day(arguments.since)
+    devices = sorted({record["device"] for record in found})
+    if arguments.device and found and arguments.device not in devices:
+        raise ValueError(f"expected --device among {', '.join(devices)}, but got '{arguments.device}'")
 
     def keep(record: Any) -> bool:
         known = not arguments.device or record["device"] == arguments.device
@@ -143,6 +149,15 @@ def _prune(arguments: argparse.Namespace) -> int:
     records.write(file, kept)
     print(f"{len(kept)} records kept of {len(found)}: {file}")
     return 0
+
+
+def _check_day(text: str) -> None:
+    try:
+        day = datetime.date.fromisoformat(text).isoformat()
+    except ValueError:
+        day = ""
+    if day != text:  # 20260131 is a day too, but comes before 2026-01-31 as text
+        raise ValueError(f"expected --since to be a day such as 2026-01-31, but got '{text}'")
 
 
 def _to_library(arguments: argparse.Namespace) -> int:

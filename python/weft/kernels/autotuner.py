@@ -193,8 +193,9 @@ class Autotuner(Wrapper):
 
     def _entry(self, key: Hashable, configs: Sequence[Config]) -> str:
         """The name of a choice on disk."""
-        source = self.kernel.cache_key
-        return cache.key([_FORMAT, "autotune", source, repr(key), list(map(str, configs)), compiler_fingerprint()])
+        source, names = self.kernel.cache_key, list(map(str, configs))
+        judge = (getattr(self.do_bench, "__module__", ""), getattr(self.do_bench, "__qualname__", ""))
+        return cache.key([_FORMAT, "autotune", source, repr(key), names, judge, compiler_fingerprint()])
 
     # ---- Choices that libraries take
 

@@ -31,6 +31,7 @@ _NEEDED = {
     "schema": int, "ptx": str, "target": str, "device": str, "policy": str, "functions": list, "sizes": dict,
     "program": str, "schedules": dict, "status": str, "reason": str, "seconds": list, "launches": list,
 }  # fmt: skip
+_MAY_HAVE = {"weft": str, "when": str, "name": str, "tuned_for": dict}
 _STATUS = ("right", "refused", "dropped")
 
 Record = Mapping[str, Any]
@@ -81,12 +82,27 @@ def _wrong(record: Any) -> str:
     for name, kind in _NEEDED.items():
         if not isinstance(record.get(name), kind) or isinstance(record[name], bool):
             return f"expected '{name}' of a record to be {kind.__name__}, but got {record.get(name)!r}"
+    for name, kind in _MAY_HAVE.items():
+        if not isinstance(record.get(name, kind()), kind):
+            return f"expected '{name}' of a record to be {kind.__name__}, but got {record[name]!r}"
     if record["status"] not in _STATUS:
         return f"expected a status of {', '.join(_STATUS)}, but got '{record['status']}'"
     numbers = [*record["seconds"], *record["sizes"].values()]
     if not all(isinstance(each, (int, float)) and each == each and abs(each) != float("inf") for each in numbers):
         return "expected seconds and sizes to be numbers"
+    if not all(isinstance(each, str) for each in record["functions"]):
+        return "expected functions to be names"
+    if not all(map(_is_schedule, record["schedules"].values())):
+        return "expected schedules to be lists of 2, 4, 5 or 6 sizes"
+    if not all(isinstance(each, dict) for each in record["launches"]):
+        return "expected launches to be objects"
     return ""
+
+
+def _is_schedule(value: Any) -> bool:
+    if not isinstance(value, list) or len(value) not in (2, 4, 5, 6):
+        return False
+    return all(type(each) is int and each >= 0 for each in value) and (len(value) == 2 or all(value[:4]))
 
 
 def _line(record: Record) -> str:
@@ -140,6 +156,7 @@ def parse(data: bytes) -> Read:
             continue
         try:
             record = json.loads(line)
+            _line(record)  # no number of JSON's is infinite, or none
         except (ValueError, RecursionError):  # UnicodeDecodeError is a ValueError
             torn += 1
             continue

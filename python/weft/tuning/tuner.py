@@ -160,6 +160,11 @@ class _Run:
                 f"expected the sizes {', '.join(missing)} of '{subject.name}'; on the command line, "
                 f"--sizes {some_sizes(self.symbols.all())}"
             )
+        if empty := [f"{name}={sizes[name]}" for name in self.symbols.all() if sizes[name] < 1]:
+            raise ValueError(
+                f"expected sizes of '{subject.name}' of at least 1, as nothing else takes time, "
+                f"but got {', '.join(empty)}"
+            )
         if not self.kernels:
             raise ValueError(f"expected a program with kernels that can be tiled, but '{subject.name}' has none")
         self.sizes = {name: int(sizes[name]) for name in self.symbols.all()}
