@@ -354,6 +354,8 @@ def test_wrong_files(weft_says, folder, name, tmp_path, monkeypatch):
         (["sim", "binary.ptx", "--entry", "k", "--block", "1", "--schedules", "0"], 1, "'schedules' to be from 1 to"),
         (["tune", "scores.py", "--sizes", "B=1,H=1,N=64,Z=3"], 1, "expected sizes of 'scores', B, H, N, but got 'Z'"),
         (["tune", "scores.py", "--input", "q"], 1, "expected an input such as lengths=lengths.npy, but got 'q'"),
+        (["sim", "binary.ptx", "--entry", "k", "--block", "1", "--seed", "-1"], 1, "expected --seed to be at least 0"),
+        (["sim", "binary.ptx", "--entry", "k", "--block", "1", "--cluster", "0"], 2, "expected one to three positive"),
         (["sim", "binary.ptx", "--entry", "k", "--block", "0"], 2, "expected one to three positive sizes"),
         (["sim", "binary.ptx", "--entry", "k", "--block", "1", "--gpu", "x"], 1, "expected"),
     ],

@@ -128,6 +128,7 @@ def test_bad_ptx_is_refused_with_its_line(text, words):
         ({"entry": "no"}, "no entry 'no'"),
         ({"args": []}, "expected 1 arguments"),
         ({"args": ["a"]}, "expected an array or a number for 'x'"),
+        ({"args": [np.zeros(32, object)]}, "expected an array of numbers, but got one of Python's objects"),
         ({"block": 2000}, "expected a block of 1 to 1024 threads"),
         ({"block": 0}, "expected a block of 1 to 1024 threads"),
         ({"grid": (1, 70000)}, "expected a grid"),

@@ -39,9 +39,15 @@ LogicalResult weft::attn::checkCuSeqlens(Operation *op, Value cuSeqlens) {
   return cuSeqlens ? checkIndices(op, "cu_seqlens", tensorTypeOf(cuSeqlens), 1) : success();
 }
 
+LogicalResult weft::attn::checkFloats(Operation *op, StringRef what, WholeTensorType type) {
+  if (isa<FloatType>(type.getElementType()))
+    return success();
+  return op->emitOpError() << "expected " << what << " of floats, but got " << type;
+}
+
 LogicalResult weft::attn::checkTaps(Operation *op, WholeTensorType taps, bool centred, int64_t dilation,
                                     std::optional<ArrayRef<int64_t>> grid, Value cuSeqlens, WholeTensorType source) {
-  if (failed(checkCuSeqlens(op, cuSeqlens)))
+  if (failed(checkCuSeqlens(op, cuSeqlens)) || failed(checkFloats(op, "taps", taps)))
     return failure();
   if (cuSeqlens && grid)
     return op->emitOpError() << "expected no grid with cu_seqlens";

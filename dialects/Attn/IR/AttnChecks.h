@@ -20,6 +20,8 @@ mlir::LogicalResult checkRank(mlir::Operation *op, llvm::StringRef what, WholeTe
 /// `what` has `sizes`, as far as is known.
 mlir::LogicalResult checkSizes(mlir::Operation *op, llvm::StringRef what, WholeTensorType type,
                                llvm::ArrayRef<llvm::StringRef> sizes);
+/// `what` has floats as elements, of any width.
+mlir::LogicalResult checkFloats(mlir::Operation *op, llvm::StringRef what, WholeTensorType type);
 /// `what` has i32 elements and rank `rank`.
 mlir::LogicalResult checkIndices(mlir::Operation *op, llvm::StringRef what, WholeTensorType type, int64_t rank);
 

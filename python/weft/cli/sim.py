@@ -30,6 +30,9 @@ def add(commands: Any) -> None:
     part.add_argument("--entry", required=True, metavar="NAME", help="the .entry to run")
     part.add_argument("--grid", type=triple, default=(1, 1, 1), metavar="X[,Y[,Z]]", help="blocks (default: 1)")
     part.add_argument("--block", type=triple, required=True, metavar="X[,Y[,Z]]", help="threads of a block")
+    part.add_argument(
+        "--cluster", type=triple, default=(1, 1, 1), metavar="X[,Y[,Z]]", help="blocks of a cluster (default: 1)"
+    )
     part.add_argument("--shared", type=int, default=0, metavar="BYTES", help="dynamic shared memory (default: 0)")
     part.add_argument("--arg", action="append", default=[], metavar="A", help="an argument; repeat for each")
     part.add_argument(
@@ -76,6 +79,8 @@ def run(arguments: argparse.Namespace) -> int:
 
     gpu_named(arguments.gpu)
     seed = secrets.randbits(32) if arguments.seed is None else arguments.seed
+    if seed < 0:
+        raise ValueError(f"expected --seed to be at least 0, but got {seed}")
     parsed = argument_forms.parse_arguments(arguments.arg, seed)
     started = time.perf_counter()
     report = weft.simulator.launch(
@@ -85,6 +90,7 @@ def run(arguments: argparse.Namespace) -> int:
         arguments.block,
         [argument.value for argument in parsed],
         shared=arguments.shared,
+        cluster=arguments.cluster,
         checks=arguments.checks,
         approximations=arguments.approximations,
         seed=seed,

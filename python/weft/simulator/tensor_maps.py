@@ -96,7 +96,10 @@ def _name(dtype: Any) -> str:
 
 
 def buffer_of(array: Any) -> tuple[int, int, int, bool]:
-    """An array as (address of its first byte, bytes, offset of element 0, read only)."""
+    """An array as (address of its first byte, bytes, offset of element 0, read only). Raises SimulatorError for one of
+    Python's objects, whose pointers no kernel may write."""
+    if array.dtype.hasobject:
+        raise SimulatorError(f"expected an array of numbers, but got one of Python's objects, of type '{array.dtype}'")
     low = high = first = array.__array_interface__["data"][0]
     if array.size:
         for count, stride in zip(array.shape, array.strides, strict=True):

@@ -9,13 +9,13 @@ using namespace weft::attn;
 /// The queries and the keys, C1; patterns, C2; counts, C5.
 template <typename Op> static LogicalResult verifyDomains(Op op) {
   WholeTensorType query = tensorTypeOf(op.getQuery());
-  if (failed(checkRank(op, "queries", query, 4)))
+  if (failed(checkRank(op, "queries", query, 4)) || failed(checkFloats(op, "queries", query)))
     return failure();
   if (op.getKeys().empty())
     return op.emitOpError() << "expected at least one domain of keys";
   for (Value key : op.getKeys()) {
     WholeTensorType type = tensorTypeOf(key);
-    if (failed(checkRank(op, "keys", type, 4)) ||
+    if (failed(checkRank(op, "keys", type, 4)) || failed(checkFloats(op, "keys", type)) ||
         failed(checkSizes(op, "keys", type, {query.dim(0), type.dim(1), type.dim(2), query.dim(3)})))
       return failure();
     if (!headGroup(query.dim(1), type.dim(1))) {
@@ -55,7 +55,8 @@ template <typename Op> static LogicalResult verifyValues(Op op) {
     return failure();
   for (auto [key, value] : llvm::zip(op.getKeys(), op.getValues())) {
     WholeTensorType its = tensorTypeOf(key);
-    if (failed(checkSizes(op, "values", tensorTypeOf(value), {its.dim(0), its.dim(1), its.dim(2), first.dim(3)})))
+    if (failed(checkFloats(op, "values", tensorTypeOf(value))) ||
+        failed(checkSizes(op, "values", tensorTypeOf(value), {its.dim(0), its.dim(1), its.dim(2), first.dim(3)})))
       return failure();
   }
   return success();

@@ -22,7 +22,8 @@ LogicalResult ApplyOp::verify() {
   if (getValues().empty())
     return emitOpError() << "expected values to apply the mixer to";
   for (Value value : getValues())
-    if (failed(checkRank(*this, "values", tensorTypeOf(value), 4)))
+    if (failed(checkRank(*this, "values", tensorTypeOf(value), 4)) ||
+        failed(checkFloats(*this, "values", tensorTypeOf(value))))
       return failure();
   auto result = cast<WholeTensorType>(getType());
   if (failed(checkRank(*this, "a result", result, 4)))

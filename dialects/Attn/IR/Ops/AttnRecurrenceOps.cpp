@@ -51,7 +51,7 @@ static LogicalResult checkProducts(Operation *op, const RecurrenceOperands &its)
     if (!value)
       continue;
     WholeTensorType type = tensorTypeOf(value);
-    if (failed(checkRank(op, what, type, 4)))
+    if (failed(checkRank(op, what, type, 4)) || failed(checkFloats(op, what, type)))
       return failure();
     if (!type.staticDim(3))
       return op->emitOpError() << "expected " << what << " with a static last size, but got " << type;
@@ -80,6 +80,9 @@ static LogicalResult checkFactors(Operation *op, const RecurrenceOperands &its) 
     if (type.getRank() == 4 && its.beta)
       return op->emitOpError() << "expected a decay [B, H, N] with beta, but got " << type;
   }
+  for (Value numbers : {its.decay, its.beta})
+    if (numbers && failed(checkFloats(op, "numbers of tokens", tensorTypeOf(numbers))))
+      return failure();
   for (Value numbers : {its.decay, its.beta})
     if (numbers && tensorTypeOf(numbers).getRank() == 3 && differ(tensorTypeOf(numbers).dim(1), its.queryType().dim(1)))
       return op->emitOpError() << "expected numbers of tokens for each of the query's heads, but got "

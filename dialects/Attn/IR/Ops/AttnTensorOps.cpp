@@ -97,7 +97,7 @@ LogicalResult SumOp::verify() {
 /// `result` has rank 4 and the shape of `source`.
 static LogicalResult verifySequence(Operation *op, Value source, Value result) {
   WholeTensorType type = tensorTypeOf(source);
-  if (failed(checkRank(op, "a source", type, 4)))
+  if (failed(checkRank(op, "a source", type, 4)) || failed(checkFloats(op, "a source", type)))
     return failure();
   return checkSizes(op, "a result", tensorTypeOf(result), {type.dim(0), type.dim(1), type.dim(2), type.dim(3)});
 }
