@@ -184,6 +184,7 @@ private:
       g.read.warps |= bit_;
       g.read.clock = std::min(g.read.clock, now_);
     }
+    g.later = 0;
     g.read.thread = thread_;
     g.read.pc = pc_;
     g.read.meeting = warp_.meetings;

@@ -75,7 +75,7 @@ std::string readerOf(const Warp &warp, const Granule &g, uint32_t reader, uint16
 
 bool readersOrdered(const Warp &warp, const Granule &g) {
   for (uint32_t rest = g.read.warps; rest; rest &= rest - 1)
-    if (!happenedBefore(warp, uint32_t(__builtin_ctz(rest)), g.read.clock))
+    if (!happenedBefore(warp, uint32_t(__builtin_ctz(rest)), g.readUntil()))
       return false;
   return true;
 }
@@ -135,12 +135,14 @@ bool shadowRead(Warp &warp, unsigned lane, uint32_t offset, unsigned bytes, bool
       g->read.thread = me;
       g->read.clock = now;
       g->read.pc = pc;
+      g->later = 0;
       g->flags &= uint8_t(~Granule::ReadByLanes);
     } else {
       if (g->read.thread != me && g->read.thread / laneCount == warp.index)
         g->flags |= Granule::ReadByLanes;
       g->read.warps |= 1u << (warp.index & 31);
       g->read.clock = std::min(g->read.clock, now);
+      g->later = std::max(g->later, uint16_t(std::min<uint32_t>(now - g->read.clock, UINT16_MAX)));
     }
   }
   return unwritten && checks.uninitialised;
@@ -191,6 +193,12 @@ void shadowWrite(Warp &warp, unsigned lane, uint32_t offset, unsigned bytes, con
           report(warp, FindingKind::SharedRace, lane,
                  "writes " + place(offset, bytes) + ", and no barrier orders that after a read",
                  readerOf(warp, *g, reader, me), met);
+          break;
+        }
+        if (reader != warp.index && known[reader] < g->readUntil() && !happenedBefore(warp, reader, g->readUntil())) {
+          report(warp, FindingKind::SharedRace, lane,
+                 "writes " + place(offset, bytes) + ", and no barrier orders that after a read",
+                 format("warp {} read it again after the read that is ordered", reader));
           break;
         }
       }

@@ -54,7 +54,7 @@ void checkReaders(Warp &warp, unsigned lane, Block &target, uint32_t offset, uns
            std::move(other));
   };
   for (uint32_t rest = g.read.warps; rest; rest &= rest - 1)
-    if (!happenedBefore(warp, uint32_t(target.index), uint32_t(__builtin_ctz(rest)), g.read.clock))
+    if (!happenedBefore(warp, uint32_t(target.index), uint32_t(__builtin_ctz(rest)), g.readUntil()))
       return complain(remoteSide(warp, "read", target.rank, g.read.thread, g.read.pc));
   if (const RemoteAccess *read = unorderedRemoteRead(warp, target, g, atomic))
     complain(remoteSide(warp, "read", read->rank, read->warp * laneCount + read->lane, read->pc));

@@ -57,10 +57,11 @@ private:
       return false;
     if (!ordered(g.writeThread, g.writeClock) && g.writeThread != me)
       return false;
-    if (!g.read.warps || g.read.clock <= knownOfAll_) { // all earlier reads happened before this one
+    if (!g.read.warps || g.readUntil() <= knownOfAll_) { // all earlier reads happened before this one
       g.read.warps = warpBit_;
       g.read.clock = now_;
       g.read.pc = pc_;
+      g.later = 0;
       g.read.thread = me;
       g.read.meeting = meeting_;
       if (g.flags & Granule::ReadByLanes)
@@ -122,12 +123,12 @@ private:
       return false;
     if (!ordered(g.writeThread, g.writeClock) && g.writeThread != me)
       return false;
-    if (!g.read.warps || g.read.clock <= knownOfAll_)
+    if (!g.read.warps || g.readUntil() <= knownOfAll_)
       return true;
     const bool own = g.read.thread == me && !(g.flags & Granule::ReadByLanes);
     for (uint32_t rest = g.read.warps; rest; rest &= rest - 1) {
       const auto reader = unsigned(__builtin_ctz(rest));
-      if (known_[reader] < g.read.clock && !(own && reader == me / laneCount))
+      if (known_[reader] < g.readUntil() && !(own && reader == me / laneCount))
         return false;
     }
     return true;

@@ -9,6 +9,7 @@
 // in Order.h.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <vector>
 
@@ -22,6 +23,7 @@ struct Granule {
   uint16_t poisoned = 0;    ///< bytes written with a value that nothing wrote
   uint8_t flags = 0;
   uint8_t writeRank = 0; ///< with RemoteWrite: the block of the cluster that writeThread is of
+  uint16_t later = 0;    ///< of a single warp's reads: how many clocks the last came after `read.clock`
 
   /// The reads since the last write that are remembered. Without warps the others mean nothing.
   struct Reads {
@@ -32,6 +34,8 @@ struct Granule {
     uint16_t meeting = 0; ///< Warp::meetings of the reader when it read
   };
   Reads read;
+  /// The clock that others must know of a reader: the newest where there is one, else that of the earliest of several.
+  uint32_t readUntil() const { return std::has_single_bit(read.warps) ? read.clock + later : read.clock; }
 
   enum : uint8_t {
     ReadByLanes = 1,   ///< several lanes read it
