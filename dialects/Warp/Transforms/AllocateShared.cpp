@@ -293,6 +293,8 @@ void weft::warp::placeShared(func::FuncOp kernel, const weft::TargetInfo &target
 
 void AllocateShared::runOnOperation() {
   func::FuncOp kernel = getOperation();
+  if (kernel.isDeclaration())
+    return;
   if (failed(expectLayouts(kernel)))
     return signalPassFailure();
   SmallVector<Need> needs = Liveness(kernel, tileAlignment(kernel)).needs;

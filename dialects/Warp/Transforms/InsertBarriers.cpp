@@ -129,6 +129,8 @@ template <typename Ops> static void eraseBarriers(Ops ops) {
 }
 
 void InsertBarriers::runOnOperation() {
+  if (getOperation().isDeclaration())
+    return;
   auto wait = [](Operation *op, bool forCopies) {
     OpBuilder builder(op);
     if (forCopies)

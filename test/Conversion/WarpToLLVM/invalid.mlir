@@ -183,3 +183,15 @@ module attributes {warp.target = "sm_80"} {
     return
   }
 }
+
+// -----
+
+#acc = #warp.layout<[64, 8], register = [[0, 1], [8, 0]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], warp = [[16, 0], [32, 0]]>
+module attributes {warp.target = "sm_90a"} {
+  func.func @fenced_truths(%x: i1) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 4, stages = 1>} {
+    %c = tile.splat %x : i1 -> tensor<64x8xi1, #acc>
+    // expected-error@+1 {{expected elements of at least 8 bits, but got 'i1'}}
+    %f = warp.wgmma_fence %c : tensor<64x8xi1, #acc>
+    return
+  }
+}

@@ -314,3 +314,9 @@ func.func @boxes(%x: tensor<8x64xf16, #r>, %map: !warp.tensor_map, %n: i32) {
   return
 }
 }
+
+// -----
+
+// A declaration has no block to put a barrier in.
+// CHECK-LABEL: func.func private @declared
+func.func private @declared(!warp.shared<4xf32, #warp.layout<[4], offset = [[1], [2]]>>)

@@ -239,7 +239,10 @@ LogicalResult lowerWgmma(WgmmaOp op, Emitter &e) {
 
 /// Binds the results of an op to the registers of its operands behind `code`, those of less than 32 bits in words, as
 /// instructions take them.
-template <typename Op> void passThrough(Op op, Emitter &e, StringRef code) {
+template <typename Op> LogicalResult passThrough(Op op, Emitter &e, StringRef code) {
+  for (Type type : op.getValues().getTypes())
+    if (Type element = getElementTypeOrSelf(type); !element.isIntOrFloat() || element.getIntOrFloatBitWidth() < 8)
+      return op.emitOpError("expected elements of at least 8 bits, but got ") << element;
   Registers words;
   auto packedBy = [](Type element) { return std::max(1u, 32 / element.getIntOrFloatBitWidth()); };
   for (Value value : op.getValues()) {
@@ -264,16 +267,13 @@ template <typename Op> void passThrough(Op op, Emitter &e, StringRef code) {
     e.bind(result, registers);
     rest = rest.drop_front(count);
   }
-}
-
-LogicalResult lowerFence(WgmmaFenceOp op, Emitter &e) {
-  passThrough(op, e, "wgmma.fence.sync.aligned;");
   return success();
 }
+
+LogicalResult lowerFence(WgmmaFenceOp op, Emitter &e) { return passThrough(op, e, "wgmma.fence.sync.aligned;"); }
 
 LogicalResult lowerWait(WgmmaWaitOp op, Emitter &e) {
-  passThrough(op, e, ("wgmma.wait_group.sync.aligned " + Twine(op.getPending()) + ";").str());
-  return success();
+  return passThrough(op, e, ("wgmma.wait_group.sync.aligned " + Twine(op.getPending()) + ";").str());
 }
 
 } // namespace
