@@ -73,6 +73,28 @@ std::string readerOf(const Warp &warp, const Granule &g, uint32_t reader, uint16
   return otherSide(warp, "read", g.read.thread, g.read.pc);
 }
 
+/// Reports a write that is not ordered after reads by the block itself.
+void checkOwnReaders(Warp &warp, unsigned lane, uint32_t offset, unsigned bytes, const Granule &g) {
+  const uint32_t *known = warp.block->shadow.clocksOf(warp.index);
+  const auto me = uint16_t(warp.index * laneCount + lane);
+  auto complain = [&](std::string other, bool met) {
+    report(warp, FindingKind::SharedRace, lane,
+           "writes " + place(offset, bytes) + ", and no barrier orders that after a read", std::move(other), met);
+  };
+  for (uint32_t rest = g.read.warps; rest; rest &= rest - 1) {
+    const auto reader = uint32_t(__builtin_ctz(rest));
+    const bool another = reader != warp.index || (g.read.thread / laneCount == warp.index &&
+                                                  (g.read.thread != me || (g.flags & Granule::ReadByLanes)));
+    // The lanes have met since at a shuffle or a vote, which widely used code takes for the end of their reads.
+    const bool met = reader == warp.index && g.read.meeting != warp.meetings;
+    if (another && known[reader] < g.read.clock &&
+        !happenedBefore(warp, lane, reader, g.read.thread % laneCount, g.read.clock))
+      return complain(readerOf(warp, g, reader, me), met);
+    if (reader != warp.index && known[reader] < g.readUntil() && !happenedBefore(warp, reader, g.readUntil()))
+      return complain(format("warp {} read it again after the read that is ordered", reader), false);
+  }
+}
+
 bool readersOrdered(const Warp &warp, const Granule &g) {
   for (uint32_t rest = g.read.warps; rest; rest &= rest - 1)
     if (!happenedBefore(warp, uint32_t(__builtin_ctz(rest)), g.readUntil()))
@@ -161,7 +183,6 @@ void shadowWrite(Warp &warp, unsigned lane, uint32_t offset, unsigned bytes, con
   const uint32_t now = shadow.now(warp.index), pc = warp.here();
   const bool swap = atomic && (warp.kernel->code[pc].order & orderSwap);
   LastWrites lastWrites(warp, lane);
-  const uint32_t *known = shadow.clocksOf(warp.index);
   EngineReadsOfWrite engineReads(checks);
   Granule *g = &shadow.at(offset), *end = &shadow.at(offset + bytes - 1) + 1;
   for (; g != end; ++g) {
@@ -182,26 +203,8 @@ void shadowWrite(Warp &warp, unsigned lane, uint32_t offset, unsigned bytes, con
       }
       // A weak read before a compare-and-swap only guesses what it will find.
       const bool harmless = swap || (atomic && (g->flags & Granule::AtomicReads));
-      for (uint32_t rest = harmless ? 0 : g->read.warps; rest; rest &= rest - 1) {
-        auto reader = uint32_t(__builtin_ctz(rest));
-        bool another = reader != warp.index || (g->read.thread / laneCount == warp.index &&
-                                                (g->read.thread != me || (g->flags & Granule::ReadByLanes)));
-        if (another && known[reader] < g->read.clock &&
-            !happenedBefore(warp, lane, reader, g->read.thread % laneCount, g->read.clock)) {
-          // The lanes have met since at a shuffle or a vote, which widely used code takes for the end of their reads.
-          const bool met = reader == warp.index && g->read.meeting != warp.meetings;
-          report(warp, FindingKind::SharedRace, lane,
-                 "writes " + place(offset, bytes) + ", and no barrier orders that after a read",
-                 readerOf(warp, *g, reader, me), met);
-          break;
-        }
-        if (reader != warp.index && known[reader] < g->readUntil() && !happenedBefore(warp, reader, g->readUntil())) {
-          report(warp, FindingKind::SharedRace, lane,
-                 "writes " + place(offset, bytes) + ", and no barrier orders that after a read",
-                 format("warp {} read it again after the read that is ordered", reader));
-          break;
-        }
-      }
+      if (!harmless)
+        checkOwnReaders(warp, lane, offset, bytes, *g);
     }
     if (g->flags & Granule::RemoteReads)
       endRemoteReads(warp, lane, offset, bytes, *g, atomic);

@@ -378,6 +378,12 @@ BlockState runCluster(Cluster &cluster, uint64_t turns) {
   return state;
 }
 
+/// Whether a warp that ran `used` more records counts as spinning: long rounds of a loop take several turns.
+static bool spinsAfter(Warp &warp, int64_t used) {
+  warp.spins = warp.spun ? longTurn : warp.spins - std::min(warp.spins, used);
+  return warp.spins > 0;
+}
+
 BlockState runBlock(Block &block, uint64_t turns) {
   bool shuffled = block.grid->options.seed != 0, limited = block.grid->options.maximumInstructions != 0;
   while (block.liveWarps) {
@@ -404,8 +410,7 @@ BlockState runBlock(Block &block, uint64_t turns) {
       runTurn(warp);
       if (limited && !withinLimit(warp, turn - warp.unused))
         break;
-      warp.spins = warp.spun ? longTurn : warp.spins - std::min(warp.spins, turn - warp.unused);
-      spins &= warp.spins > 0;
+      spins &= spinsAfter(warp, turn - warp.unused);
       if (!warp.live) {
         if (block.liveWarps) {
           --block.liveWarps;
