@@ -36,7 +36,8 @@ static LogicalResult checkResults(Operation *op) {
 
 /// Reports an op that computes with 8-bit floats, whose registers are integers to LLVM; a sign is but a bit of them.
 static LogicalResult checkOperands(Operation *op) {
-  if (!isa<arith::ArithDialect, math::MathDialect>(op->getDialect()) || isa<CastOpInterface, arith::SelectOp, math::AbsFOp>(op))
+  if (!isa<arith::ArithDialect, math::MathDialect>(op->getDialect()) ||
+      isa<CastOpInterface, arith::SelectOp, math::AbsFOp>(op))
     return success();
   for (Type type : op->getOperandTypes())
     if (Type element = getElementTypeOrSelf(type); isa<Float8E4M3FNType, Float8E5M2Type>(element))
