@@ -136,6 +136,61 @@ def test_functions_of_two_numbers(name):
     assert error.max() <= units + 0.51, (error.max(), x[error.argmax()], y[error.argmax()])
 
 
+@weft.jit
+def known_power(x, z, Y: wl.constexpr, N: wl.constexpr):
+    at = wl.arange(0, N)
+    wl.store(z + at, libdevice.pow(wl.load(x + at), Y))
+
+
+@weft.jit
+def uniform_power(x, z, y, N: wl.constexpr):
+    at = wl.arange(0, N)
+    wl.store(z + at, libdevice.pow(wl.load(x + at), y))
+
+
+def powers_off(z, x, y):
+    """How far powers are off, in units of the last place."""
+    with np.errstate(all="ignore"):
+        exact = np.power(x.astype(np.longdouble), y)
+        unit = np.spacing(np.abs(exact).astype(z.dtype))
+        off = np.where(np.isfinite(unit), np.abs(z - exact) / unit, z != exact.astype(z.dtype))
+    return np.where(np.isnan(exact), ~np.isnan(z), off).max()
+
+
+SMALL_POWERS = [0, 1, 2, 2.0, 3, 4, 5, 6, 7, 8, 9, 2.5, -1, -2]
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+@pytest.mark.parametrize("y", SMALL_POWERS)
+def test_powers_of_known_exponents(y, kind, seed):
+    rng = np.random.default_rng(seed)
+    x = (rng.choice([-1, 1], N) * 10.0 ** rng.uniform(-20, 20, N)).astype(kind)
+    x[:16] = SPECIAL
+    if y < 0 or y != int(y):
+        x = np.abs(x) + kind(1e-15)
+    z = np.full(N, 5, kind)
+    known_power[1,](x, z, Y=y, N=N)
+    assert powers_off(z, x, y) <= (2 if kind == np.float64 else 4)
+
+
+@pytest.mark.parametrize("y", [0, 1, 2, 3, 5, 6, 7, 8, 11, -1, -3])
+def test_powers_of_one_exponent(y, seed):
+    rng = np.random.default_rng(seed)
+    x = (rng.choice([-1, 1], N) * 10.0 ** rng.uniform(-4, 4, N)).astype(np.float32)
+    z = np.full(N, 5, np.float32)
+    uniform_power[1,](x, z, y, N=N)
+    assert powers_off(z, x, y) <= 4
+
+
+def test_squares_are_products():
+    """No power is computed where a product, or for a scalar a few, will do."""
+    kernel = known_power.compile(f"x:*fp32:16, z:*fp32:16, Y=2, N={N}", target="sm_80")
+    assert not re.search(r"\b(ex2|lg2|div|fma)\b", kernel.ptx)
+    assert len(re.findall(r"\bmul\.f32", kernel.ptx)) == N // 128
+    uniform = uniform_power.compile(f"x:*fp32:16, z:*fp32:16, y:i32, N={N}", target="sm_80")
+    assert re.search(r"\bbra\b", uniform.ptx)
+
+
 SPECIAL = np.array(
     [0.0, -0.0, np.inf, -np.inf, np.nan, 1, -1, 2, -2, 0.5, -0.5, 3, -3, 1e-30, -1e-30, 1e30], np.float32
 )

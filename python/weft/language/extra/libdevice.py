@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from weft.language import coefficients, doubles, errors, singles
+from weft.language import coefficients, doubles, errors, singles, whole_powers
 from weft.language.casts import convert, reread
 from weft.language.emit import builtin, current
 from weft.language.literals import scalar_constant, to_tensor
@@ -258,9 +258,19 @@ def log10(x: Any) -> tensor:
 @builtin
 def pow(x: Any, y: Any) -> tensor:
     """x to the power y, within four units of the last place. Negative x have a power where y is an integer. ``y`` may
-    be an integer."""
-    base = _wide(x, "pow")
-    exponent = to_tensor(y, "the exponent of 'pow'")
+    be an integer; powers of small ones are products, where all of a block have the same."""
+    base, given = _wide(x, "pow"), to_tensor(y, "the exponent of 'pow'")
+    known = whole_powers.known_exponent(given, base)
+    if known:
+        result = whole_powers.by_products(base, known)
+    elif given.dtype.is_int() and not given.shape and base.shape and base.dtype == float32 and known is None:
+        result = whole_powers.by_branch(base, given, lambda: _power(base, given))
+    else:
+        result = _power(base, given)
+    return convert(result, to_tensor(x).dtype)
+
+
+def _power(base: tensor, exponent: tensor) -> tensor:
     exponent = convert(exponent, base.dtype)
     of_positive = doubles.pow_positive if base.dtype == float64 else singles.pow_positive
     size = of_positive(*broadcast_pair(abs(base), exponent))
@@ -272,8 +282,7 @@ def pow(x: Any, y: Any) -> tensor:
     undefined = and_(and_(negative, ~whole), compare(">", base, float("-inf")))
     signed = where(undefined, scalar_constant(float("nan"), base.dtype), signed)
     one = compare("==", exponent, 0.0) | compare("==", base, 1.0)
-    result = where(one, scalar_constant(1.0, base.dtype), signed)
-    return convert(result, to_tensor(x).dtype)
+    return where(one, scalar_constant(1.0, base.dtype), signed)
 
 
 @builtin
