@@ -196,6 +196,14 @@ static Value narrowed(AddPtrOp op, WideForms &forms) {
   return moved;
 }
 
+/// What a signed remainder is by a divisor of this range: nearer to 0 than it, of which ranges as such say nothing where
+/// it may be 0.
+static ConstantIntRanges remainderBy(const ConstantIntRanges &divisor) {
+  APInt most = llvm::APIntOps::umax(divisor.smin().abs(), divisor.smax().abs()); // as no sign: -2^63 has none
+  most -= most.isZero() ? 0 : 1;
+  return ConstantIntRanges::fromSigned(-most, most);
+}
+
 /// Between which bounds a value lies by what computes it, as far as a few ops say.
 static ConstantIntRanges rangeOf(Value value, unsigned depth = 8) {
   APInt constant;
@@ -215,6 +223,8 @@ static ConstantIntRanges rangeOf(Value value, unsigned depth = 8) {
     if (result == value)
       range = inferred;
   });
+  if (value.getDefiningOp<arith::RemSIOp>())
+    range = range.intersection(remainderBy(ranges[1]));
   return range;
 }
 

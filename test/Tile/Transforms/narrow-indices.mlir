@@ -208,3 +208,31 @@ func.func @two_each(%p: !tile.ptr<f32>, %n: i32) -> tensor<256xf32> attributes {
   %x = tile.load %a, %m : tensor<256x!tile.ptr<f32>>
   return %x : tensor<256xf32>
 }
+
+// -----
+
+// What a divisor of 32 bits leaves has 32 bits, whatever it was taken of: the next division is of 32. A divisor of 64
+// bits leaves more.
+// CHECK-LABEL: func.func @remainders(
+// CHECK:         %[[FIRST:.*]] = arith.remsi %{{.*}}, %{{.*}} : tensor<64xi64>
+// CHECK:         %[[LEFT:.*]] = arith.trunci %[[FIRST]]
+// CHECK:         arith.remsi %[[LEFT]], %{{.*}} : tensor<64xi32>
+// CHECK-LABEL: func.func @wide_remainders(
+// CHECK-COUNT-2: arith.remsi %{{.*}}, %{{.*}} : tensor<64xi64>
+func.func @remainders(%i: tensor<64xi64>, %n: i32, %m: i32) -> tensor<64xi64> attributes {tile.schedule = #tile.schedule<warps = 1, stages = 3>} {
+  %n64 = arith.extsi %n : i32 to i64
+  %ns = tile.splat %n64 : i64 -> tensor<64xi64>
+  %m64 = arith.extsi %m : i32 to i64
+  %ms = tile.splat %m64 : i64 -> tensor<64xi64>
+  %first = arith.remsi %i, %ns : tensor<64xi64>
+  %second = arith.remsi %first, %ms : tensor<64xi64>
+  return %second : tensor<64xi64>
+}
+func.func @wide_remainders(%i: tensor<64xi64>, %n: i64, %m: i32) -> tensor<64xi64> attributes {tile.schedule = #tile.schedule<warps = 1, stages = 3>} {
+  %ns = tile.splat %n : i64 -> tensor<64xi64>
+  %m64 = arith.extsi %m : i32 to i64
+  %ms = tile.splat %m64 : i64 -> tensor<64xi64>
+  %first = arith.remsi %i, %ns : tensor<64xi64>
+  %second = arith.remsi %first, %ms : tensor<64xi64>
+  return %second : tensor<64xi64>
+}
