@@ -71,6 +71,7 @@ std::vector<Stage> tileToLLVMStages(bool boxes, bool roles) {
          passes.addNestedPass<func::FuncOp>(warp::createWarpFoldExpScale());
          simplify(passes);
          passes.addNestedPass<func::FuncOp>(tile::createTileJoinCounters());
+         passes.addNestedPass<func::FuncOp>(tile::createTileNarrowExtrema());
          passes.addNestedPass<func::FuncOp>(tile::createTileNarrowIndices());
          passes.addNestedPass<func::FuncOp>(tile::createTileInlineLoops());
          if (boxes)

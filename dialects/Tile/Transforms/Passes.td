@@ -127,6 +127,33 @@ def TileJoinCounters : Pass<"tile-join-counters", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::mlir::arith::ArithDialect"];
 }
 
+def TileNarrowExtrema : Pass<"tile-narrow-extrema", "::mlir::func::FuncOp"> {
+  let summary = "find the larger or smaller of widened numbers before they are widened";
+  let description = [{
+    The larger, or the smaller, of two numbers of 16 bits that were widened to more is one of them: it is found in 16 bits, of two elements
+    at once, and widened. A number that 16 bits hold takes part. What is rounded back then is as it was.
+
+    Needs: nothing.
+
+    Rejects: nothing. Operands that have other uses are widened anyway, and scalars are one number; both are left alone.
+
+    ```mlir
+    func.func @f(%x: tensor<64xf16>, %y: tensor<64xf16>) -> tensor<64xf32> {
+      %a = arith.extf %x : tensor<64xf16> to tensor<64xf32>
+      %b = arith.extf %y : tensor<64xf16> to tensor<64xf32>
+      %m = arith.maxnumf %a, %b : tensor<64xf32>
+      return %m : tensor<64xf32>
+    }
+    ```
+    becomes
+    ```mlir
+    %n = arith.maxnumf %x, %y : tensor<64xf16>
+    %m = arith.extf %n : tensor<64xf16> to tensor<64xf32>
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
+}
+
 def TileInlineLoops : Pass<"tile-inline-loops", "::mlir::func::FuncOp"> {
   let summary = "put a loop's body in the place of a loop that runs at most once";
   let description = [{
