@@ -29,6 +29,9 @@ KINDS = {
     torch.int16: "i16",
     torch.int32: "i32",
     torch.int64: "i64",
+    torch.uint16: "u16",
+    torch.uint32: "u32",
+    torch.uint64: "u64",
     torch.bool: "i1",
 }
 
