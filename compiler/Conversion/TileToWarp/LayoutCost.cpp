@@ -12,6 +12,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/Matchers.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -72,6 +73,23 @@ struct Traffic {
   /// Whether it is known how far apart elements lie.
   bool isKnown;
 };
+
+/// Whether an index counts up along its axis by small numbers that nobody knows, as a scan does of what it counts:
+/// what is kept of a row goes to places side by side.
+bool countsUp(Value index) {
+  Operation *op = index.getDefiningOp();
+  if (auto scan = dyn_cast_or_null<tile::ScanOp>(op))
+    return scan.getSources().size() == 1 && isa<arith::AddIOp>(scan.getCombiner().front().front());
+  auto isShared = [](Value each) {
+    return bool(each.getDefiningOp<tile::SplatOp>()) || matchPattern(each, m_Constant());
+  };
+  if (isa_and_nonnull<arith::ExtSIOp, arith::ExtUIOp, arith::TruncIOp>(op))
+    return countsUp(op->getOperand(0));
+  if (isa_and_nonnull<arith::AddIOp, arith::SubIOp>(op) && isShared(op->getOperand(1)))
+    return countsUp(op->getOperand(0));
+  return isa_and_nonnull<arith::AddIOp>(op) && isShared(op->getOperand(0)) && countsUp(op->getOperand(1));
+}
+
 Traffic trafficOf(Operation *op, const LinearLayout &layout, const AxisAnalysis &axes, const TargetInfo &target) {
   Access accessed = accessOf(op, axes, target);
   std::optional<warp::AffineAddress> sum = warp::affineAddressOf(op->getOperand(0));
@@ -79,6 +97,9 @@ Traffic trafficOf(Operation *op, const LinearLayout &layout, const AxisAnalysis 
     bool isKnown = llvm::all_of(sum->strided, [&](const auto &term) { return term.second.along(axis) == 0; });
     accessed.strides.push_back(isKnown ? std::optional(sum->along(axis)) : std::nullopt);
   }
+  auto scattered = op->getOperand(0).getDefiningOp<tile::AddPtrOp>();
+  if (!sum && scattered && accessed.shape.size() == 1 && countsUp(scattered.getOffset()))
+    accessed.strides.assign(1, 1);
   AxisInfo::Axes equal;
   int64_t ofLane = accessWidth(layout, accessed) * accessed.elementBytes;
   if (isa<tile::LoadOp>(op)) { // one load for those that are equal, as `describeRepeats` says of them

@@ -438,3 +438,72 @@ func.func @halves(%x: !tile.ptr<i8> {tile.divisibility = 16 : i32}, %y: !tile.pt
   tile.store %q, %all : tensor<2048x!tile.ptr<i8>>
   func.return
 }
+
+// -----
+
+// What is kept of a row goes to places side by side, which a scan counts: lanes side by side store it, though the scan
+// has neighbours in a lane. What is loaded for it alone lies so, too.
+
+// CHECK-DAG: #[[$PIECES:.*]] = #warp.layout<[1024], register = {{\[\[}}1], [2], [512]]
+// CHECK-DAG: #[[$LANES:.*]] = #warp.layout<[1024], register = {{.*}}, lane = {{\[\[}}1], [2], [4], [8], [16]]
+// CHECK-LABEL: func.func @kept
+// CHECK: tile.load {{.*}}x!tile.ptr<f32>, #[[$LANES]]>
+// CHECK: tile.load {{.*}}x!tile.ptr<i8>, #[[$PIECES]]>
+// CHECK: tile.scan {{.*}} -> tensor<1024xi32, #[[$PIECES]]>
+// CHECK: tile.store {{.*}}x!tile.ptr<f32>, #[[$LANES]]>
+func.func @kept(%x: !tile.ptr<f32> {tile.divisibility = 16 : i32}, %m: !tile.ptr<i8> {tile.divisibility = 16 : i32}, %y: !tile.ptr<f32> {tile.divisibility = 16 : i32})
+    attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 4, stages = 3>} {
+  %one = arith.constant dense<1> : tensor<1024xi32>
+  %zero = arith.constant dense<0> : tensor<1024xi8>
+  %r = tile.make_range {start = 0 : i32, end = 1024 : i32} : tensor<1024xi32>
+  %xs = tile.splat %x : !tile.ptr<f32> -> tensor<1024x!tile.ptr<f32>>
+  %xp = tile.addptr %xs, %r : tensor<1024x!tile.ptr<f32>>, tensor<1024xi32>
+  %v = tile.load %xp : tensor<1024x!tile.ptr<f32>>
+  %ms = tile.splat %m : !tile.ptr<i8> -> tensor<1024x!tile.ptr<i8>>
+  %mp = tile.addptr %ms, %r : tensor<1024x!tile.ptr<i8>>, tensor<1024xi32>
+  %mv = tile.load %mp : tensor<1024x!tile.ptr<i8>>
+  %keep = arith.cmpi ne, %mv, %zero : tensor<1024xi8>
+  %count = arith.extui %keep : tensor<1024xi1> to tensor<1024xi32>
+  %sum = tile.scan %count {axis = 0 : i32} : (tensor<1024xi32>) -> tensor<1024xi32> {
+  ^bb0(%a: i32, %b: i32):
+    %c = arith.addi %a, %b : i32
+    tile.yield %c : i32
+  }
+  %at = arith.subi %sum, %one : tensor<1024xi32>
+  %ys = tile.splat %y : !tile.ptr<f32> -> tensor<1024x!tile.ptr<f32>>
+  %yp = tile.addptr %ys, %at : tensor<1024x!tile.ptr<f32>>, tensor<1024xi32>
+  tile.store %yp, %v, %keep : tensor<1024x!tile.ptr<f32>>
+  return
+}
+
+// -----
+
+// Of what other functions scan nothing is known: it is stored as it lies.
+
+// CHECK-LABEL: func.func @largest
+// CHECK-NOT: warp.convert_layout
+// CHECK: return
+func.func @largest(%x: !tile.ptr<f32> {tile.divisibility = 16 : i32}, %m: !tile.ptr<i8> {tile.divisibility = 16 : i32}, %y: !tile.ptr<f32> {tile.divisibility = 16 : i32})
+    attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 4, stages = 3>} {
+  %one = arith.constant dense<1> : tensor<1024xi32>
+  %zero = arith.constant dense<0> : tensor<1024xi8>
+  %r = tile.make_range {start = 0 : i32, end = 1024 : i32} : tensor<1024xi32>
+  %xs = tile.splat %x : !tile.ptr<f32> -> tensor<1024x!tile.ptr<f32>>
+  %xp = tile.addptr %xs, %r : tensor<1024x!tile.ptr<f32>>, tensor<1024xi32>
+  %v = tile.load %xp : tensor<1024x!tile.ptr<f32>>
+  %ms = tile.splat %m : !tile.ptr<i8> -> tensor<1024x!tile.ptr<i8>>
+  %mp = tile.addptr %ms, %r : tensor<1024x!tile.ptr<i8>>, tensor<1024xi32>
+  %mv = tile.load %mp : tensor<1024x!tile.ptr<i8>>
+  %keep = arith.cmpi ne, %mv, %zero : tensor<1024xi8>
+  %count = arith.extui %keep : tensor<1024xi1> to tensor<1024xi32>
+  %sum = tile.scan %count {axis = 0 : i32} : (tensor<1024xi32>) -> tensor<1024xi32> {
+  ^bb0(%a: i32, %b: i32):
+    %c = arith.maxsi %a, %b : i32
+    tile.yield %c : i32
+  }
+  %at = arith.subi %sum, %one : tensor<1024xi32>
+  %ys = tile.splat %y : !tile.ptr<f32> -> tensor<1024x!tile.ptr<f32>>
+  %yp = tile.addptr %ys, %at : tensor<1024x!tile.ptr<f32>>, tensor<1024xi32>
+  tile.store %yp, %v, %keep : tensor<1024x!tile.ptr<f32>>
+  return
+}
