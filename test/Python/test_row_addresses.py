@@ -41,18 +41,20 @@ def product_of_rows(a, rows, b, c, M, N, K, BM: wl.constexpr, BN: wl.constexpr, 
     wl.store(c + m[:, None] * N + n[None, :], acc, (m < M)[:, None] & (n < N)[None, :])
 
 
-def test_rows_that_a_loop_moves_are_whole_addresses(rng):
-    """Each of 24 addresses is one addition an iteration: what they share has been added before the loop."""
+@pytest.mark.parametrize(("tile", "addresses"), [(64, 24), (32, 16)])
+def test_rows_that_a_loop_moves_are_whole_addresses(tile, addresses, rng):
+    """Each address is one addition an iteration: what they share has been added before the loop."""
     M, N, K = 75, 90, 71
     a, rows = rng.standard_normal((200, K)).astype(np.float16), rng.integers(0, 200, M, np.int64)
     b, c = rng.standard_normal((K, N)).astype(np.float16), np.full((M, N), np.nan, np.float32)
-    signature = "a:*fp16:16, rows:*i64:16, b:*fp16:16, c:*fp32:16, M:i32, N:i32, K:i32, BM=64, BN=64, BK=32"
+    signature = "a:*fp16:16, rows:*i64:16, b:*fp16:16, c:*fp32:16, M:i32, N:i32, K:i32"
+    signature += f", BM={tile}, BN={tile}, BK=32"
     compiled = product_of_rows.compile(signature=signature, target="sm_80", num_warps=4)
-    launch(compiled, (2, 2), [a, rows, b, c, M, N, K])
+    launch(compiled, (weft.cdiv(M, tile), weft.cdiv(N, tile)), [a, rows, b, c, M, N, K])
     assert close(c, a.astype(np.float64)[rows] @ b.astype(np.float64))
     loop = compiled.ptx[compiled.ptx.index("mma.sync") :]  # the loop's end is between its products and its loads
-    stored = 16  # rows of the result, behind the loop
-    assert len(re.findall(r"add\.s64\s", loop[: loop.index("ret;")])) <= 24 + 1 + stored
+    stored = tile // 4  # rows of the result, behind the loop
+    assert len(re.findall(r"add\.s64\s", loop[: loop.index("ret;")])) <= addresses + 1 + stored
 
 
 @weft.jit

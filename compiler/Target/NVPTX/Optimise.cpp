@@ -30,18 +30,21 @@
 
 namespace weft {
 
-/// Whether a loop has matrix products: these leave few registers for anything else.
-static bool hasProducts(const llvm::Loop &loop) {
+/// How many matrix products a loop has: these leave few registers for anything else.
+static size_t productsOf(const llvm::Loop &loop) {
+  size_t count = 0;
   for (llvm::BasicBlock *block : loop.blocks())
     for (llvm::Instruction &instruction : *block) {
       auto *call = llvm::dyn_cast<llvm::CallInst>(&instruction);
       auto *code = call ? llvm::dyn_cast<llvm::InlineAsm>(call->getCalledOperand()) : nullptr;
-      if (code ? code->getAsmString().contains("mma")
-               : call && llvm::isa<llvm::IntrinsicInst>(call) && call->getCalledFunction()->getName().contains(".mma."))
-        return true;
+      count +=
+          code ? code->getAsmString().contains("mma")
+               : call && llvm::isa<llvm::IntrinsicInst>(call) && call->getCalledFunction()->getName().contains(".mma.");
     }
-  return false;
+  return count;
 }
+
+static bool hasProducts(const llvm::Loop &loop) { return productsOf(loop) > 0; }
 
 /// Whether an address that a loop counts up from lies at a fixed distance from another one's: the two are one register
 /// then.
@@ -65,10 +68,11 @@ static unsigned registersCarried(llvm::Loop &loop) {
 
 /// Keeps the addresses whole that a loop counts up from. The back end's LoopStrengthReduce takes them apart otherwise and
 /// adds what they share in each iteration, which saves registers before the loop alone. Where there are many, or
-/// products, their registers count for more: then many that do not lie at fixed distances are, where there is room.
+/// products, their registers count for more: then many that do not lie at fixed distances are, where there is room; and
+/// fewer, where there is more, beside no more products than they are.
 static void keepAddressesWhole(llvm::LoopInfo &loops, llvm::ScalarEvolution &evolution) {
-  constexpr size_t few = 8, many = 24;
-  constexpr unsigned room = 160; // registers
+  constexpr size_t few = 8, several = 12, many = 24;
+  constexpr unsigned roomOfSeveral = 96, roomOfMany = 160; // registers
   for (llvm::Loop *loop : loops.getLoopsInPreorder()) {
     llvm::BasicBlock *entering = loop->getLoopPredecessor();
     if (!entering)
@@ -80,12 +84,16 @@ static void keepAddressesWhole(llvm::LoopInfo &loops, llvm::ScalarEvolution &evo
         addresses.push_back(&phi);
         starts.push_back(phi.getIncomingValueForBlock(entering));
       }
-    const bool all = addresses.size() <= few && !hasProducts(*loop);
+    const size_t products = productsOf(*loop);
+    const unsigned carried = registersCarried(*loop);
+    const bool all = addresses.size() <= few && products == 0;
     llvm::BitVector apart(starts.size(), all);
     for (auto [i, start] : llvm::enumerate(starts))
       if (!all && !hasNeighbour(starts, start, evolution))
         apart.set(i);
-    if (!all && (apart.count() < many || registersCarried(*loop) > room))
+    const bool areMany = apart.count() >= many,
+               areSeveral = apart.count() >= several && products > 0 && products <= apart.count();
+    if (!all && !((areMany && carried <= roomOfMany) || (areSeveral && carried <= roomOfSeveral)))
       continue;
     for (unsigned i : apart.set_bits()) {
       auto *whole = new llvm::FreezeInst(starts[i], "", entering->getTerminator()->getIterator());
