@@ -28,6 +28,7 @@ FAMILIES = (
     "linear",
     "indexed",
     "irregular",
+    "operators",
     "installed",
 )
 

@@ -143,6 +143,9 @@ AT_MOST = {
     "blocks rounded to int8 and turned bf16": ("instructions", "wavefronts", "barriers", "read"),
     "attention to pages of 16 rows, D 256 bf16": ("exposed_loads", "instructions", "wavefronts", "barriers"),
     "a step of a selective state space f32": ("barriers", "wavefronts", "read"),
+    "what is kept of rows f32": ("instructions", "wavefronts", "barriers", "read", "written"),
+    "batched product of small odd matrices f16": ("instructions", "per_product", "registers", "barriers"),
+    "sums of powers of rows f32": ("instructions",),
     "matmul 64x64x64 TN f32 by multiply-adds": ("instructions", "wavefronts", "registers", "spill_bytes", "barriers"),
 }
 
