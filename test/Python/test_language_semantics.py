@@ -545,6 +545,43 @@ def test_reductions(shape, axis, warps, seed):
 
 
 @weft.jit
+def both(a, b):
+    return a & b
+
+
+@weft.jit
+def either(a, b):
+    return a | b
+
+
+@weft.jit
+def decide(x, results, N: wl.constexpr):
+    at = wl.program_id(0) * N + wl.arange(0, N)
+    truths, mine = wl.load(x + at) != 0, results + wl.program_id(0) * 5
+    wl.store(mine, wl.reduce(truths, 0, both).to(wl.int32))
+    wl.store(mine + 1, wl.reduce(truths, 0, either).to(wl.int32))
+    wl.store(mine + 2, wl.max(truths, 0).to(wl.int32))
+    wl.store(mine + 3, wl.min(truths, 0).to(wl.int32))
+    wl.store(mine + 4, wl.xor_sum(truths, 0).to(wl.int32))
+
+
+@pytest.mark.parametrize("warps", [1, 2, 4, 8])
+@pytest.mark.parametrize("size", [4, 32, 128, 1024])
+def test_reductions_of_truths(size, warps, seed):
+    """None true, all, one or all but one anywhere, and any."""
+    rng, rows = np.random.default_rng(seed), 40
+    x = rng.integers(0, 2, (rows, size)).astype(np.int8)
+    x[:8], x[8:16] = 0, 1
+    for row in range(1, 16):
+        x[row, rng.integers(size)] = int(row < 8)
+    x[8] = 1
+    results = np.full((rows, 5), 9, np.int32)
+    run(decide, x, results, grid=(rows,), N=size, num_warps=warps)
+    wanted = [x.all(1), x.any(1), x.any(1), x.all(1), x.sum(1) % 2]
+    np.testing.assert_array_equal(results, np.stack(wanted, 1))
+
+
+@weft.jit
 def scan_all(x, sums, backwards, AXIS: wl.constexpr, M: wl.constexpr, N: wl.constexpr):
     at = wl.arange(0, M)[:, None] * N + wl.arange(0, N)[None, :]
     a = wl.load(x + at)

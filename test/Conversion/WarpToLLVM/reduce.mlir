@@ -382,3 +382,42 @@ module attributes {warp.target = "sm_80"} {
     return
   }
 }
+
+// -----
+
+#row = #warp.layout<[128], lane = [[1], [2], [4], [8], [16]], warp = [[32], [64]]>
+
+// Truths of four warps: whether all are, or any is, is a vote of each warp, and of what they found one more; how many are
+// true is counted, and exchanged.
+// CHECK-LABEL: llvm.func @decisions
+// CHECK: nvvm.vote.sync all {{.*}} -> i1
+// CHECK-NOT: nvvm.shfl
+// CHECK: nvvm.vote.sync all {{.*}} -> i1
+// CHECK-NOT: nvvm.shfl
+// CHECK: nvvm.vote.sync any {{.*}} -> i1
+// CHECK-NOT: nvvm.shfl
+// CHECK: nvvm.vote.sync any {{.*}} -> i1
+// CHECK: nvvm.vote.sync ballot
+// CHECK: nvvm.shfl
+// CHECK: llvm.return
+module attributes {warp.target = "sm_80"} {
+  func.func @decisions(%t: i1) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 4, stages = 1>} {
+    %x = tile.splat %t : i1 -> tensor<128xi1, #row>
+    %all = tile.reduce %x {axis = 0 : i32, warp.scratch = 0 : i32} : (tensor<128xi1, #row>) -> i1 {
+    ^bb0(%s: i1, %u: i1):
+      %v = arith.andi %s, %u : i1
+      tile.yield %v : i1
+    }
+    %any = tile.reduce %x {axis = 0 : i32, warp.scratch = 16 : i32} : (tensor<128xi1, #row>) -> i1 {
+    ^bb0(%s: i1, %u: i1):
+      %v = arith.ori %s, %u : i1
+      tile.yield %v : i1
+    }
+    %odd = tile.reduce %x {axis = 0 : i32, warp.scratch = 32 : i32} : (tensor<128xi1, #row>) -> i1 {
+    ^bb0(%s: i1, %u: i1):
+      %v = arith.xori %s, %u : i1
+      tile.yield %v : i1
+    }
+    return
+  }
+}

@@ -129,9 +129,26 @@ private:
         .Default(std::nullopt);
   }
 
+  /// Whether all truths decide, or any; none where it is how many there are.
+  static std::optional<NVVM::VoteSyncKind> decisionOf(NVVM::ReduxKind kind) {
+    using Kind = NVVM::ReduxKind;
+    if (kind == Kind::ADD || kind == Kind::XOR)
+      return std::nullopt;
+    // The least of two truths is whether both are, with a sign too: true is -1.
+    const bool isSigned = kind == Kind::MIN || kind == Kind::MAX;
+    const bool wantsAll = kind == Kind::AND || kind == (isSigned ? Kind::MAX : Kind::UMIN);
+    return wantsAll ? NVVM::VoteSyncKind::all : NVVM::VoteSyncKind::any;
+  }
+
+  Value voteOfWarp(NVVM::VoteSyncKind decision, Value truth) {
+    return NVVM::VoteSyncOp::create(e.b, e.loc, e.b.getI1Type(), e.i32(-1), truth, decision);
+  }
+
   /// Of truths: a vote of the whole warp, of which the lanes are looked at whose numbers differ in `bits` alone.
   Value overVotes(NVVM::ReduxKind kind, ArrayRef<unsigned> bits, Value total) {
-    using Kind = NVVM::ReduxKind;
+    const std::optional<NVVM::VoteSyncKind> decision = decisionOf(kind);
+    if (decision && 1 << bits.size() == e.target.warpSize)
+      return voteOfWarp(*decision, total);
     Type i32 = e.b.getI32Type();
     Value votes = NVVM::VoteSyncOp::create(e.b, e.loc, i32, e.i32(-1), total, NVVM::VoteSyncKind::ballot);
     uint32_t voters = 1, others = 31;
@@ -144,11 +161,9 @@ private:
       asked = LLVM::ShlOp::create(e.b, e.loc, asked, LLVM::AndOp::create(e.b, e.loc, e.lane(), e.i32(others)));
       votes = LLVM::AndOp::create(e.b, e.loc, votes, asked);
     }
-    if (kind == Kind::ADD || kind == Kind::XOR)
+    if (!decision)
       return LLVM::TruncOp::create(e.b, e.loc, e.b.getI1Type(), LLVM::CtPopOp::create(e.b, e.loc, votes));
-    // The least of two truths is whether both are, with a sign too: true is -1.
-    const bool isSigned = kind == Kind::MIN || kind == Kind::MAX;
-    const bool wantsAll = kind == Kind::AND || kind == (isSigned ? Kind::MAX : Kind::UMIN);
+    const bool wantsAll = *decision == NVVM::VoteSyncKind::all;
     return LLVM::ICmpOp::create(e.b, e.loc, wantsAll ? LLVM::ICmpPredicate::eq : LLVM::ICmpPredicate::ne, votes,
                                 wantsAll ? asked : e.i32(0));
   }
@@ -415,6 +430,18 @@ private:
     return bits;
   }
 
+  /// Brings together what lanes made of their partial results: truths that the whole warp has alike, by its vote, in which
+  /// lanes that hold the same say the same.
+  LogicalResult overSharing(ArrayRef<unsigned> sharing, Tuple &total) {
+    std::optional<NVVM::ReduxKind> kind = integerKind();
+    const bool isOfWarp = llvm::all_of(wanted.bases(InDim::Lane), [](uint32_t basis) { return basis == 0; });
+    if (!sharing.empty() && kind && decisionOf(*kind) && isOfWarp && total.front().getType().isInteger(1)) {
+      total.front() = voteOfWarp(*decisionOf(*kind), total.front());
+      return success();
+    }
+    return overLanes(sharing, total);
+  }
+
   /// Brings together the partial results of registers that are neighbours, from `reg` on: lanes that hold the same
   /// results take some of the partial results each and exchange what they make of them.
   LogicalResult addPartials(const PartialPlaces::Of &read, MutableArrayRef<ScratchArray> arrays, Value index,
@@ -436,7 +463,7 @@ private:
       }
     for (auto [i, list] : llvm::enumerate(terms)) {
       std::optional<Tuple> sum = combineTree(e, op.getCombiner(), list);
-      if (!sum || failed(overLanes(sharing, *sum)))
+      if (!sum || failed(overSharing(sharing, *sum)))
         return failure();
       totals[reg + i] = *sum;
     }
