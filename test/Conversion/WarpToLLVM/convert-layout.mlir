@@ -223,3 +223,44 @@ module attributes {warp.target = "sm_80"} {
     return
   }
 }
+
+// -----
+
+#columns = #warp.layout<[4, 32], register = [[1, 0], [2, 0]], lane = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16]]>
+#turned = #warp.layout<[4, 32], register = [[1, 0], [2, 0]], lane = [[0, 16], [0, 2], [0, 4], [0, 8], [0, 1]]>
+#traded = #warp.layout<[4, 32], register = [[1, 0], [0, 1]], lane = [[2, 0], [0, 2], [0, 4], [0, 8], [0, 16]]>
+
+// Elements of 16 bits go two at once, a word, where two of a lane's registers come from one lane, whichever it chooses: two
+// shuffles for four elements, and where a lane chooses between two registers, two for each word.
+// CHECK-LABEL: llvm.func @halves
+// CHECK-COUNT-2: nvvm.shfl.sync idx
+// CHECK-NOT: nvvm.shfl
+// CHECK: llvm.return
+// CHECK-LABEL: llvm.func @chosen_halves
+// CHECK-COUNT-4: nvvm.shfl.sync idx
+// CHECK-NOT: nvvm.shfl
+// CHECK: llvm.return
+// CHECK-LABEL: llvm.func @words
+// CHECK-COUNT-4: nvvm.shfl.sync idx
+// CHECK-NOT: nvvm.shfl
+// CHECK: llvm.return
+module attributes {warp.target = "sm_80"} {
+  func.func @halves(%x: f16) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 1, stages = 1>} {
+    %v = tile.splat %x : f16 -> tensor<4x32xf16, #columns>
+    %s = arith.addf %v, %v : tensor<4x32xf16, #columns>
+    %r = warp.convert_layout %s : tensor<4x32xf16, #columns> -> tensor<4x32xf16, #turned>
+    return
+  }
+  func.func @chosen_halves(%x: f16) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 1, stages = 1>} {
+    %v = tile.splat %x : f16 -> tensor<4x32xf16, #columns>
+    %s = arith.addf %v, %v : tensor<4x32xf16, #columns>
+    %r = warp.convert_layout %s : tensor<4x32xf16, #columns> -> tensor<4x32xf16, #traded>
+    return
+  }
+  func.func @words(%x: f32) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 1, stages = 1>} {
+    %v = tile.splat %x : f32 -> tensor<4x32xf32, #columns>
+    %s = arith.addf %v, %v : tensor<4x32xf32, #columns>
+    %r = warp.convert_layout %s : tensor<4x32xf32, #columns> -> tensor<4x32xf32, #turned>
+    return
+  }
+}

@@ -21,27 +21,59 @@ using namespace weft::warp;
 namespace weft {
 namespace {
 
-Registers emitShuffles(Emitter &e, const ShuffleExchange &exchange, ArrayRef<Value> source) {
-  constexpr unsigned laneBits = 5;
-  SmallVector<unsigned, 5> bits = exchange.choosingBits();
-  llvm::DenseMap<std::pair<uint32_t, uint32_t>, Value>
-      known; // by source register and lane: repeated registers are moved once
-  const bool ownLane = exchange.isOwnLane();
-  auto move = [&](uint32_t reg, uint32_t lane) {
+/// Two halves of words that go to the same lanes: register bits of the result and of the source, of which the latter's
+/// lowest tells the two apart whichever registers lanes choose.
+struct HalvesOfWords {
+  uint32_t resultBit, sourceBits, upper;
+};
+
+std::optional<HalvesOfWords> halvesOfWords(const ShuffleExchange &exchange) {
+  uint32_t chosen = 0;
+  for (uint32_t step : exchange.registerSteps)
+    chosen |= step;
+  for (uint32_t bit = 1; bit < exchange.registerOf.size(); bit *= 2) {
+    const uint32_t moves = exchange.registerOf[bit] ^ exchange.registerOf[0], apart = moves & ~chosen;
+    if (apart && exchange.laneOf[bit] == exchange.laneOf[0])
+      return HalvesOfWords{bit, moves, apart & -apart};
+  }
+  return std::nullopt;
+}
+
+/// What lanes of one warp exchange by shuffles.
+class Shuffles {
+public:
+  Shuffles(Emitter &e, const ShuffleExchange &exchange)
+      : e(e), exchange(exchange), bits(exchange.choosingBits()), ownLane(exchange.isOwnLane()) {}
+
+  /// The result of a register, of what `source` holds of the source's.
+  Value result(uint32_t reg, function_ref<Value(uint32_t)> source) {
+    SmallVector<Value> candidates;
+    for (uint32_t choice = 0; choice < 1u << bits.size(); ++choice) {
+      uint32_t from = exchange.registerOf[reg];
+      for (auto [position, bit] : llvm::enumerate(bits))
+        from ^= choice >> position & 1 ? exchange.registerSteps[bit] : 0;
+      candidates.push_back(move(from, exchange.laneOf[reg], source));
+    }
+    return choose(std::move(candidates));
+  }
+
+private:
+  Value move(uint32_t reg, uint32_t lane, function_ref<Value(uint32_t)> source) {
     if (ownLane && lane == 0)
-      return source[reg];
+      return source(reg);
     Value &moved = known[{reg, lane}];
     if (!moved) {
       ArrayRef<uint32_t> steps = exchange.laneSteps;
       Value from = e.xorOfBits(steps.take_front(laneBits), steps.drop_front(laneBits));
       if (lane)
         from = LLVM::XOrOp::create(e.b, e.loc, from, e.i32(lane));
-      moved = e.shuffleIndex(source[reg], from);
+      moved = e.shuffleIndex(source(reg), from);
     }
     return moved;
-  };
-  // One candidate for each value of the choosing bits; each bit then halves them.
-  auto choose = [&](SmallVector<Value> candidates) {
+  }
+
+  /// One candidate for each value of the choosing bits; each bit then halves them.
+  Value choose(SmallVector<Value> candidates) {
     for (unsigned bit : bits) {
       Value of = bit < laneBits ? e.lane() : e.warp(), mask = e.i32(1u << (bit < laneBits ? bit : bit - laneBits));
       Value isSet = LLVM::ICmpOp::create(e.b, e.loc, LLVM::ICmpPredicate::ne, LLVM::AndOp::create(e.b, e.loc, of, mask),
@@ -52,18 +84,53 @@ Registers emitShuffles(Emitter &e, const ShuffleExchange &exchange, ArrayRef<Val
       candidates = std::move(chosen);
     }
     return candidates.front();
-  };
-  Registers results;
-  for (auto [reg, lane] : llvm::zip_equal(exchange.registerOf, exchange.laneOf)) {
-    SmallVector<Value> candidates;
-    for (uint32_t choice = 0; choice < 1u << bits.size(); ++choice) {
-      uint32_t from = reg;
-      for (auto [position, bit] : llvm::enumerate(bits))
-        from ^= choice >> position & 1 ? exchange.registerSteps[bit] : 0;
-      candidates.push_back(move(from, lane));
-    }
-    results.push_back(choose(std::move(candidates)));
   }
+
+  static constexpr unsigned laneBits = 5;
+  Emitter &e;
+  const ShuffleExchange &exchange;
+  const SmallVector<unsigned, 5> bits;
+  const bool ownLane;
+  /// By source register and lane: repeated registers are moved once.
+  llvm::DenseMap<std::pair<uint32_t, uint32_t>, Value> known;
+};
+
+/// Elements of 16 bits, two at once: words of both are moved, and chosen among.
+Registers emitShufflesOfHalves(Emitter &e, const ShuffleExchange &exchange, const HalvesOfWords &halves,
+                               ArrayRef<Value> source) {
+  llvm::DenseMap<uint32_t, Value> words;
+  auto wordOf = [&](uint32_t reg) {
+    reg = reg & halves.upper ? reg ^ halves.sourceBits : reg;
+    Value &word = words[reg];
+    if (!word) {
+      SmallVector<Value, 2> parts{source[reg], source[reg ^ halves.sourceBits]};
+      word = e.unpackedFrom(parts);
+      word = word ? word : e.pack(parts);
+    }
+    return word;
+  };
+  Shuffles shuffles(e, exchange);
+  Registers results(exchange.registerOf.size());
+  for (uint32_t reg = 0; reg < results.size(); ++reg) {
+    if (reg & halves.resultBit)
+      continue;
+    Registers parts = e.unpack(shuffles.result(reg, wordOf), source.front().getType());
+    const bool isUpper = exchange.registerOf[reg] & halves.upper;
+    results[reg] = parts[isUpper];
+    results[reg ^ halves.resultBit] = parts[!isUpper];
+  }
+  return results;
+}
+
+Registers emitShuffles(Emitter &e, const ShuffleExchange &exchange, ArrayRef<Value> source) {
+  const bool moves = !exchange.isOwnLane() || llvm::any_of(exchange.laneOf, [](uint32_t lane) { return lane != 0; });
+  if (Type type = source.front().getType(); moves && type.isIntOrFloat() && type.getIntOrFloatBitWidth() == 16)
+    if (std::optional<HalvesOfWords> halves = halvesOfWords(exchange))
+      return emitShufflesOfHalves(e, exchange, *halves, source);
+  Shuffles shuffles(e, exchange);
+  Registers results;
+  for (uint32_t reg = 0; reg < exchange.registerOf.size(); ++reg)
+    results.push_back(shuffles.result(reg, [&](uint32_t from) { return source[from]; }));
   return results;
 }
 
