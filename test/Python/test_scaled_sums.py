@@ -88,7 +88,8 @@ def online(x, y, m_out, out, steps, N: wl.constexpr, D: wl.constexpr):
     for i in range(steps):
         now = wl.maximum(maximum, wl.load(x + i * N + rows))
         factor = wl.exp(maximum - now)
-        sums = sums * factor[:, None] + wl.load(y + (i * N + rows[:, None]) * D + columns[None, :])
+        own = (rows[:, None] == rows[None, :]).to(wl.float16)
+        sums = wl.dot(own, wl.load(y + (i * N + rows[:, None]) * D + columns[None, :]), sums * factor[:, None])
         maximum = now
     wl.store(m_out + rows, maximum)
     wl.store(out + rows[:, None] * D + columns[None, :], sums)
@@ -97,25 +98,27 @@ def online(x, y, m_out, out, steps, N: wl.constexpr, D: wl.constexpr):
 @pytest.mark.parametrize("target", ["sm_80", "sm_90a"])
 def test_infinities_and_nans_are_multiplied_by_what_they_were(target, seed):
     """Rows that have seen nothing but -inf have NaN for a factor, as IEEE 754 has it of -inf - -inf; sums that are
-    infinite or NaN stay so, whether their maximum grows or not."""
+    infinite or NaN stay so, whether their maximum grows or not. A product with 1 and 0 adds each row of y to its
+    own, but for columns with an infinity or NaN, which are of all rows then."""
     rng = np.random.default_rng(seed)
     N, D, steps = 32, 64, 5
-    x, y = rng.standard_normal((steps, N)).astype(np.float32), rng.standard_normal((steps, N, D)).astype(np.float32)
+    x, y = rng.standard_normal((steps, N)).astype(np.float32), rng.standard_normal((steps, N, D)).astype(np.float16)
     x[:2, 3] = -np.inf
     x[1, 5], x[2, 7], x[0, 9] = np.nan, np.inf, 50
-    y[1, 9], y[2, 11, 4], y[0, 13] = np.inf, np.nan, -0.0
+    y[1, 9, 8:24], y[2, 11, 4], y[0, 13] = np.inf, np.nan, -0.0
     maximum, sums = np.full(N, -np.inf), np.zeros((N, D))
     with np.errstate(invalid="ignore"):
         for i in range(steps):
             now = np.fmax(maximum, x[i].astype(np.float64))
-            sums = sums * np.exp(maximum - now)[:, None] + y[i]
+            sums = sums * np.exp(maximum - now)[:, None] + np.eye(N) @ y[i].astype(np.float64)
             maximum = now
     kernel = online.compile(
-        f"x:*fp32:16, y:*fp32:16, m_out:*fp32:16, out:*fp32:16, steps:i32, N={N}, D={D}", target=target, num_warps=1
+        f"x:*fp32:16, y:*fp16:16, m_out:*fp32:16, out:*fp32:16, steps:i32, N={N}, D={D}", target=target, num_warps=1
     )
     assert "vote.sync.any" in kernel.ptx
     found_m, found = np.full(N, np.nan, np.float32), np.full((N, D), np.nan, np.float32)
     arguments = [x, y, found_m, found, np.int32(steps)]
-    weft.simulator.launch(kernel.ptx, "online", 1, 32, arguments)
+    report = weft.simulator.launch(kernel.ptx, "online", 1, 32, arguments, shared=kernel.shared_bytes)
+    assert not report.findings
     np.testing.assert_allclose(found_m, maximum, rtol=0)
     np.testing.assert_allclose(found, sums, rtol=1e-5, atol=1e-5)

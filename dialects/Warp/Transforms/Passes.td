@@ -1162,7 +1162,8 @@ def WarpSkipScaling : Pass<"warp-skip-scaling", "::mlir::func::FuncOp"> {
     Needs: products where they start (`warp-fence-products`), as sums that a branch gives are none that other passes know.
 
     Rejects: nothing. Factors that are not an exponential of the difference of what a loop carries and its maximum with
-    others, and loops that are known to have few iterations, are left alone. So are, where the factors are of the same
+    others, products that are terms of a sum, which is one instruction, and loops that are known to have few iterations, are
+    left alone. So are, where the factors are of the same
     iteration, loops with masks or products of warpgroups and sums of 128 registers, where a branch costs more than it saves.
 
     ```mlir

@@ -22,7 +22,7 @@
 // CHECK-NEXT: scf.yield %[[SUMS]]
 // CHECK-NEXT: }
 // CHECK-NEXT: %[[P:.*]] = math.exp2
-// CHECK-NEXT: %[[MORE:.*]] = arith.addf %[[S]], %[[P]]
+// CHECK-NEXT: %[[MORE:.*]] = arith.maximumf %[[S]], %[[P]]
 // CHECK-NEXT: scf.yield %[[NOW]], %[[MORE]]
 func.func @grown(%x: tensor<16xf32, #row>, %m0: tensor<16xf32, #row>, %y: tensor<16x128xf32, #acc>, %n: i32) -> tensor<16x128xf32, #acc> {
   %c0 = arith.constant 0 : i32
@@ -38,7 +38,7 @@ func.func @grown(%x: tensor<16xf32, #row>, %m0: tensor<16xf32, #row>, %y: tensor
     %g = tile.expand_dims %f {axis = 1 : i32} : tensor<16xf32, #row> -> tensor<16x1xf32, #rows>
     %h = tile.broadcast %g : tensor<16x1xf32, #rows> -> tensor<16x128xf32, #acc>
     %s = arith.mulf %sums, %h : tensor<16x128xf32, #acc>
-    %more = arith.addf %s, %p : tensor<16x128xf32, #acc>
+    %more = arith.maximumf %s, %p : tensor<16x128xf32, #acc>
     scf.yield %now, %more : tensor<16xf32, #row>, tensor<16x128xf32, #acc>
   }
   return %r#1 : tensor<16x128xf32, #acc>
@@ -170,4 +170,31 @@ func.func @masked(%x: tensor<16xf32, #row>, %m0: tensor<16xf32, #row>, %s0: tens
     scf.yield %now, %s : tensor<16xf32, #row>, tensor<16x128xf32, #acc>
   } {tile.few_iterations}
   return %q#1, %r#1 : tensor<16x128xf32, #acc>, tensor<16x128xf32, #acc>
+}
+
+// -----
+
+// A term of a sum is multiplied in the sum's own instruction.
+
+#row = #warp.layout<[16], register = [[8]], lane = [[0], [0], [1], [2], [4]]>
+#rows = #warp.layout<[16, 1], register = [[8, 0]], lane = [[0, 0], [0, 0], [1, 0], [2, 0], [4, 0]]>
+#acc = #warp.layout<[16, 128], register = [[0, 1], [8, 0], [0, 8], [0, 16], [0, 32], [0, 64]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]]>
+
+// CHECK-LABEL: func.func @fused
+// CHECK-NOT: warp.any
+func.func @fused(%x: tensor<16xf32, #row>, %m0: tensor<16xf32, #row>, %y: tensor<16x128xf32, #acc>, %n: i32) -> tensor<16x128xf32, #acc> {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %zero = arith.constant dense<0.0> : tensor<16x128xf32, #acc>
+  %r:2 = scf.for %i = %c0 to %n step %c1 iter_args(%m = %m0, %sums = %zero) -> (tensor<16xf32, #row>, tensor<16x128xf32, #acc>) : i32 {
+    %now = arith.maximumf %m, %x : tensor<16xf32, #row>
+    %grown = arith.subf %m, %now : tensor<16xf32, #row>
+    %f = math.exp2 %grown : tensor<16xf32, #row>
+    %g = tile.expand_dims %f {axis = 1 : i32} : tensor<16xf32, #row> -> tensor<16x1xf32, #rows>
+    %h = tile.broadcast %g : tensor<16x1xf32, #rows> -> tensor<16x128xf32, #acc>
+    %s = arith.mulf %sums, %h : tensor<16x128xf32, #acc>
+    %more = arith.addf %s, %y : tensor<16x128xf32, #acc>
+    scf.yield %now, %more : tensor<16xf32, #row>, tensor<16x128xf32, #acc>
+  }
+  return %r#1 : tensor<16x128xf32, #acc>
 }

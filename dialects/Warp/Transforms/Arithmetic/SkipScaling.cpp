@@ -126,8 +126,11 @@ static bool hasMasksOrWarpgroups(scf::ForOp loop) {
       .wasInterrupted();
 }
 
-/// Whether a vote and a branch cost less than what they leave out.
+/// Whether a vote and a branch cost less than what they leave out. A sum takes its product along in one instruction, and
+/// rounds once.
 static bool isWorthAsking(arith::MulFOp product, Value factors) {
+  if (llvm::any_of(product->getUsers(), llvm::IsaPred<arith::AddFOp, arith::SubFOp>))
+    return false;
   auto loop = product->getParentOfType<scf::ForOp>();
   LayoutAttr layout = layoutAttrOf(product.getType());
   int64_t registers = layout ? layout.getLayout().size(InDim::Register) : 0;
