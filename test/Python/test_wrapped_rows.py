@@ -17,8 +17,10 @@ from kernel_support import compiled, simulate
 @weft.jit
 def product(
     a, b, c, bias, sums, M, N, K, am, ak, bk, bn, OUT: wl.constexpr, BM: wl.constexpr, BN: wl.constexpr,
-    BK: wl.constexpr, GROUP: wl.constexpr, HOW: wl.constexpr,
+    BK: wl.constexpr, GROUP: wl.constexpr, HOW: wl.constexpr, ROWS: wl.constexpr, COLUMNS: wl.constexpr,
 ):  # fmt: skip
+    M = ROWS if HOW == "known" else M
+    N = COLUMNS if HOW == "known" else N
     tiles_m, tiles_n = wl.cdiv(M, BM), wl.cdiv(N, BN)
     pid = wl.program_id(0)
     first = pid // (GROUP * tiles_n) * GROUP
@@ -120,8 +122,8 @@ def run(random, out, sizes, tile, order="nn", warps=4, stages=3, how="plain", se
     sums = np.full(shapes.get(out, (1,)), 0 if out == "added" else np.nan, np.float32)
     strides = [(s.shape[1], 1) if o == "n" else (1, s.shape[1]) for s, o in zip((a, b), order, strict=True)]
     given = [a, b, c, bias, sums, M, N, K, *strides[0], *strides[1]]
-    options = {"OUT": out, "BM": BM, "BN": BN, "BK": BK, "GROUP": 2, "HOW": how, "num_warps": warps}
-    options["num_stages"] = stages
+    options = {"OUT": out, "BM": BM, "BN": BN, "BK": BK, "GROUP": 2, "HOW": how, "ROWS": M, "COLUMNS": N}
+    options |= {"num_warps": warps, "num_stages": stages}
     made, _ = compiled(product, *given, **options)
     report = simulate(product, (tiles_m * tiles_n,), *given, seed=seed, **options)
     assert not report.findings
@@ -147,7 +149,7 @@ def test_numbers_are_those_of_rows_that_wrap(out, sizes, target, seed, monkeypat
     run(np.random.default_rng(seed), out, sizes, (64, 64, 32))
 
 
-@pytest.mark.parametrize("how", ["plain", "first", "last", "promised"])
+@pytest.mark.parametrize("how", ["plain", "first", "last", "promised", "known"])
 @pytest.mark.parametrize("out", UNREAD)
 def test_bulk_copies_bring_what_wraps_unread(out, how, seed, monkeypatch):
     monkeypatch.setenv("WEFT_TARGET", "sm_90a")
@@ -168,7 +170,7 @@ def test_orders_and_tiles(order, number, seed, monkeypatch):
     tile = tuple(int(random.choice(sizes)) for sizes in ((64, 128), (64, 128, 256), (32, 64)))
     sizes = tuple(int(random.integers(1, 20)) * int(random.choice([1, 16])) for _ in range(3))
     warps = 4 if tile[0] == 64 else 8
-    how = str(random.choice(["plain", "wide", "first", "last", *(["promised"] if sizes[0] % 8 == 0 else [])]))
+    how = str(random.choice(["plain", "wide", "first", "last", "known", *(["promised"] if sizes[0] % 8 == 0 else [])]))
     stages, seed = int(random.integers(2, 5)), int(random.integers(0, 50))
     run(random, "inside", sizes, tile, order, warps, stages, how, seed)
 

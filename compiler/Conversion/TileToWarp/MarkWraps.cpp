@@ -114,12 +114,13 @@ static bool isAlong(Value value, unsigned axis, Value vector) {
   return rankOf(value) == 1;
 }
 
-/// Whether all elements of a value are a scalar.
-static bool isAll(Value value, Value scalar) {
+/// Whether all elements of a value are a scalar, or number.
+static bool isAll(Value value, OpFoldResult element) {
   while (isa_and_nonnull<tile::BroadcastOp, tile::ExpandDimsOp>(value.getDefiningOp()))
     value = value.getDefiningOp()->getOperand(0);
-  auto splat = value.getDefiningOp<tile::SplatOp>();
-  return splat && isSame(splat.getSource(), scalar);
+  OpFoldResult found = warp::elementOf(value);
+  auto scalar = dyn_cast_or_null<Value>(found), wanted = dyn_cast_or_null<Value>(element);
+  return scalar && wanted ? isSame(scalar, wanted) : found && found == element;
 }
 
 /// Whether a mask is true only where the index along an axis is less than its size.

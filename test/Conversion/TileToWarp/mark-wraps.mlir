@@ -213,3 +213,32 @@ module attributes {warp.target = "sm_90a"} {
     return
   }
 }
+
+// -----
+
+// Sizes that are numbers, as torch.compile's kernels have them.
+
+// CHECK-LABEL: func.func @numbers
+// CHECK: arith.remsi %{{.*}} {tile.wraps_unread} : tensor<64xi64>
+// CHECK-NOT: tile.wraps_unread
+module attributes {warp.target = "sm_90a"} {
+  func.func @numbers(%p: !tile.ptr<f32>, %q: !tile.ptr<f32>) attributes {tile.kernel} {
+    %size = arith.constant dense<40> : tensor<64xi64>
+    %other = arith.constant dense<41> : tensor<64xi64>
+    %range = tile.make_range {start = 0 : i32, end = 64 : i32} : tensor<64xi32>
+    %r = arith.extsi %range : tensor<64xi32> to tensor<64xi64>
+    %m = arith.cmpi slt, %r, %size : tensor<64xi64>
+    %ps = tile.splat %p : !tile.ptr<f32> -> tensor<64x!tile.ptr<f32>>
+    %qs = tile.splat %q : !tile.ptr<f32> -> tensor<64x!tile.ptr<f32>>
+    %out = tile.addptr %qs, %range : tensor<64x!tile.ptr<f32>>, tensor<64xi32>
+    %w0 = arith.remsi %r, %size : tensor<64xi64>
+    %a0 = tile.addptr %ps, %w0 : tensor<64x!tile.ptr<f32>>, tensor<64xi64>
+    %x0 = tile.load %a0 : tensor<64x!tile.ptr<f32>>
+    tile.store %out, %x0, %m : tensor<64x!tile.ptr<f32>>
+    %w1 = arith.remsi %r, %other : tensor<64xi64>
+    %a1 = tile.addptr %ps, %w1 : tensor<64x!tile.ptr<f32>>, tensor<64xi64>
+    %x1 = tile.load %a1 : tensor<64x!tile.ptr<f32>>
+    tile.store %out, %x1, %m : tensor<64x!tile.ptr<f32>>
+    return
+  }
+}

@@ -7,6 +7,7 @@
 #include "dialects/Warp/Transforms/Copies/Wraps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/Support/MathExtras.h"
 #include <numeric>
@@ -283,7 +284,8 @@ std::optional<IndexForm> IndexForms::unwrapped(Operation *op) {
   if (!index)
     return std::nullopt;
   IndexForm end = *index;
-  end.offset = index->offset - sumOf(wrapped->size);
+  std::optional<int64_t> number = getConstantIntValue(wrapped->size);
+  end.offset = index->offset - (number ? IndexSum(*number) : sumOf(cast<Value>(wrapped->size)));
   index->ends.push_back(std::move(end));
   return index;
 }

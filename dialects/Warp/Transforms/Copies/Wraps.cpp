@@ -9,21 +9,27 @@ using namespace mlir;
 using namespace weft;
 using namespace weft::warp;
 
-static Value scalarOf(Value vector) {
+OpFoldResult warp::elementOf(Value vector) {
+  APInt number;
+  if (matchPattern(vector, m_ConstantInt(&number)))
+    return IntegerAttr::get(getElementTypeOrSelf(vector.getType()), number);
   auto splat = vector.getDefiningOp<tile::SplatOp>();
-  return splat ? splat.getSource() : Value();
+  return splat ? OpFoldResult(splat.getSource()) : OpFoldResult();
 }
 
-/// What a scalar is one less than; null where that is not seen.
-static Value oneMoreThan(Value last) {
+/// What a scalar or number is one less than; null where that is not seen.
+static OpFoldResult oneMoreThan(OpFoldResult last) {
+  if (auto number = dyn_cast_or_null<IntegerAttr>(dyn_cast<Attribute>(last)))
+    return IntegerAttr::get(number.getType(), number.getValue() + 1);
   auto is = [](Value value, int64_t number) {
     APInt found;
     return matchPattern(value, m_ConstantInt(&found)) && found.getSExtValue() == number;
   };
-  if (auto difference = last.getDefiningOp<arith::SubIOp>(); difference && is(difference.getRhs(), 1))
+  auto value = cast<Value>(last);
+  if (auto difference = value.getDefiningOp<arith::SubIOp>(); difference && is(difference.getRhs(), 1))
     return difference.getLhs();
-  auto sum = last.getDefiningOp<arith::AddIOp>();
-  return sum && is(sum.getRhs(), -1) ? sum.getLhs() : Value();
+  auto sum = value.getDefiningOp<arith::AddIOp>();
+  return sum && is(sum.getRhs(), -1) ? OpFoldResult(sum.getLhs()) : OpFoldResult();
 }
 
 static Wrapped wrappedBySelect(arith::SelectOp select) {
@@ -35,17 +41,17 @@ static Wrapped wrappedBySelect(arith::SelectOp select) {
     std::swap(less, more);
   else if (compare.getPredicate() != arith::CmpIPredicate::slt)
     return {};
-  return less == select.getTrueValue() ? Wrapped{less, scalarOf(more)} : Wrapped();
+  return less == select.getTrueValue() ? Wrapped{less, elementOf(more)} : Wrapped();
 }
 
 std::optional<Wrapped> warp::wrappedBy(Operation *op) {
   Wrapped found;
   if (isa<arith::RemSIOp, arith::RemUIOp>(op))
-    found = {op->getOperand(0), scalarOf(op->getOperand(1))};
+    found = {op->getOperand(0), elementOf(op->getOperand(1))};
   else if (auto select = dyn_cast<arith::SelectOp>(op))
     found = wrappedBySelect(select);
   else if (isa<arith::MinSIOp>(op))
-    if (Value last = scalarOf(op->getOperand(1)))
+    if (OpFoldResult last = elementOf(op->getOperand(1)))
       found = {op->getOperand(0), oneMoreThan(last)};
   return found.index && found.size ? std::optional(found) : std::nullopt;
 }

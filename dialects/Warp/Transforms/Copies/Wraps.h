@@ -2,15 +2,19 @@
 // Indices that are others from a matrix's end on, so that no load needs a mask.
 #pragma once
 
-#include "mlir/IR/Value.h"
+#include "mlir/IR/OpDefinition.h"
 #include <optional>
 
 namespace weft::warp {
 
-/// Indices as they are below a size, a scalar.
+/// Indices as they are below a size, a scalar or a number.
 struct Wrapped {
-  mlir::Value index, size;
+  mlir::Value index;
+  mlir::OpFoldResult size;
 };
+
+/// What all elements of a vector are, if that is one scalar or number; else null.
+mlir::OpFoldResult elementOf(mlir::Value vector);
 
 /// What an op on vectors of integers wraps, by which its result is the index where 0 <= index < size: index % size,
 /// (index < size ? index : other) and min(index, size - 1). None of other ops.
