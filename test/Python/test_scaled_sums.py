@@ -81,44 +81,76 @@ def test_each_warp_asks_its_own_rows(target, size, keys, warps, seed):
 
 
 @weft.jit
-def online(x, y, m_out, out, steps, N: wl.constexpr, D: wl.constexpr):
+def online(x, y, m_out, out, steps, N: wl.constexpr, D: wl.constexpr, FUSED: wl.constexpr):
     rows, columns = wl.arange(0, N), wl.arange(0, D)
     maximum = wl.full((N,), -float("inf"), wl.float32)
     sums = wl.zeros((N, D), wl.float32)
     for i in range(steps):
         now = wl.maximum(maximum, wl.load(x + i * N + rows))
         factor = wl.exp(maximum - now)
-        own = (rows[:, None] == rows[None, :]).to(wl.float16)
-        sums = wl.dot(own, wl.load(y + (i * N + rows[:, None]) * D + columns[None, :]), sums * factor[:, None])
+        more = wl.load(y + (i * N + rows[:, None]) * D + columns[None, :])
+        sums = sums * factor[:, None] + more if FUSED else (sums + more) * factor[:, None]
         maximum = now
     wl.store(m_out + rows, maximum)
     wl.store(out + rows[:, None] * D + columns[None, :], sums)
 
 
+def run_online(x, y, target: str, warps: int, fused: bool = False):
+    """The kernel's PTX, maxima and sums, where nothing was found."""
+    steps, N, D = y.shape
+    kernel = online.compile(
+        f"x:*fp32:16, y:*fp32:16, m_out:*fp32:16, out:*fp32:16, steps:i32, N={N}, D={D}, FUSED={fused}",
+        target=target,
+        num_warps=warps,
+    )
+    maximum, sums = np.full(N, np.nan, np.float32), np.full((N, D), np.nan, np.float32)
+    arguments = [x, y, maximum, sums, np.int32(steps)]
+    report = weft.simulator.launch(kernel.ptx, "online", 1, 32 * warps, arguments, shared=kernel.shared_bytes)
+    assert not report.findings
+    return kernel.ptx, maximum, sums
+
+
+def expected_online(x, y, fused: bool = False):
+    maximum, sums = np.full(y.shape[1], -np.inf), np.zeros(y.shape[1:])
+    with np.errstate(invalid="ignore"):
+        for of_block, more in zip(x.astype(np.float64), y.astype(np.float64), strict=True):
+            now = np.fmax(maximum, of_block)
+            factor = np.exp(maximum - now)[:, None]
+            sums = sums * factor + more if fused else (sums + more) * factor
+            maximum = now
+    return maximum, sums
+
+
 @pytest.mark.parametrize("target", ["sm_80", "sm_90a"])
 def test_infinities_and_nans_are_multiplied_by_what_they_were(target, seed):
     """Rows that have seen nothing but -inf have NaN for a factor, as IEEE 754 has it of -inf - -inf; sums that are
-    infinite or NaN stay so, whether their maximum grows or not. A product with 1 and 0 adds each row of y to its
-    own, but for columns with an infinity or NaN, which are of all rows then."""
+    infinite or NaN stay so, whether their maximum grows or not."""
     rng = np.random.default_rng(seed)
     N, D, steps = 32, 64, 5
-    x, y = rng.standard_normal((steps, N)).astype(np.float32), rng.standard_normal((steps, N, D)).astype(np.float16)
+    x, y = rng.standard_normal((steps, N)).astype(np.float32), rng.standard_normal((steps, N, D)).astype(np.float32)
     x[:2, 3] = -np.inf
     x[1, 5], x[2, 7], x[0, 9] = np.nan, np.inf, 50
-    y[1, 9, 8:24], y[2, 11, 4], y[0, 13] = np.inf, np.nan, -0.0
-    maximum, sums = np.full(N, -np.inf), np.zeros((N, D))
-    with np.errstate(invalid="ignore"):
-        for i in range(steps):
-            now = np.fmax(maximum, x[i].astype(np.float64))
-            sums = sums * np.exp(maximum - now)[:, None] + np.eye(N) @ y[i].astype(np.float64)
-            maximum = now
-    kernel = online.compile(
-        f"x:*fp32:16, y:*fp16:16, m_out:*fp32:16, out:*fp32:16, steps:i32, N={N}, D={D}", target=target, num_warps=1
-    )
-    assert "vote.sync.any" in kernel.ptx
-    found_m, found = np.full(N, np.nan, np.float32), np.full((N, D), np.nan, np.float32)
-    arguments = [x, y, found_m, found, np.int32(steps)]
-    report = weft.simulator.launch(kernel.ptx, "online", 1, 32, arguments, shared=kernel.shared_bytes)
-    assert not report.findings
+    y[1, 9], y[2, 11, 4], y[0, 13] = np.inf, np.nan, -0.0
+    maximum, sums = expected_online(x, y)
+    ptx, found_m, found = run_online(x, y, target, 1)
+    assert "vote.sync.any" in ptx
+    np.testing.assert_allclose(found_m, maximum, rtol=0)
+    np.testing.assert_allclose(found, sums, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("target", ["sm_80", "sm_90a"])
+@pytest.mark.parametrize("N, D, warps", [(64, 64, 2), (128, 64, 4), (64, 256, 8), (128, 128, 8)])
+@pytest.mark.parametrize("fused", [False, True])
+def test_maxima_that_other_warps_have_read(fused, N, D, warps, target, seed):
+    """Warps ask the rows whose sums they have, not those whose maxima they have computed. What is added is multiplied
+    by the same instruction: nobody asks."""
+    rng = np.random.default_rng(seed)
+    steps = int(rng.integers(2, 12))
+    falling = np.linspace(3, 0, steps)[:, None]
+    x = (rng.standard_normal((steps, N)) + falling).astype(np.float32)
+    y = rng.standard_normal((steps, N, D)).astype(np.float32)
+    maximum, sums = expected_online(x, y, fused)
+    ptx, found_m, found = run_online(x, y, target, warps, fused)
+    assert ("vote.sync.any" in ptx) is not fused
     np.testing.assert_allclose(found_m, maximum, rtol=0)
     np.testing.assert_allclose(found, sums, rtol=1e-5, atol=1e-5)

@@ -1162,9 +1162,9 @@ def WarpSkipScaling : Pass<"warp-skip-scaling", "::mlir::func::FuncOp"> {
     Needs: products where they start (`warp-fence-products`), as sums that a branch gives are none that other passes know.
 
     Rejects: nothing. Factors that are not an exponential of the difference of what a loop carries and its maximum with
-    others, products that are terms of a sum, which is one instruction, and loops that are known to have few iterations, are
-    left alone. So are, where the factors are of the same
-    iteration, loops with masks or products of warpgroups and sums of 128 registers, where a branch costs more than it saves.
+    others, products that are added to something, which is one instruction (fma), and loops that are known to have few
+    iterations, are left alone. So are, where the factors are of the same iteration, loops with masks or products of
+    warpgroups and sums of 128 registers, where a branch costs more than it saves.
 
     ```mlir
     #row = #warp.layout<[16], register = [[8]], lane = [[0], [0], [1], [2], [4]]>

@@ -174,27 +174,55 @@ func.func @masked(%x: tensor<16xf32, #row>, %m0: tensor<16xf32, #row>, %s0: tens
 
 // -----
 
-// A term of a sum is multiplied in the sum's own instruction.
+// Maxima that lanes of other warps have: each warp asks its own sums' factors, where they have come to it.
 
-#row = #warp.layout<[16], register = [[8]], lane = [[0], [0], [1], [2], [4]]>
-#rows = #warp.layout<[16, 1], register = [[8, 0]], lane = [[0, 0], [0, 0], [1, 0], [2, 0], [4, 0]]>
-#acc = #warp.layout<[16, 128], register = [[0, 1], [8, 0], [0, 8], [0, 16], [0, 32], [0, 64]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]]>
+#row = #warp.layout<[32], register = [[8]], lane = [[0], [0], [1], [2], [4]], warp = [[16]]>
+#rows = #warp.layout<[32, 1], register = [[8, 0]], lane = [[0, 0], [0, 0], [1, 0], [2, 0], [4, 0]], warp = [[16, 0]]>
+#acc = #warp.layout<[32, 128], register = [[0, 1], [8, 0], [0, 8], [0, 16], [0, 32], [0, 64]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], warp = [[16, 0]]>
+#read = #warp.layout<[32], lane = [[1], [2], [4], [8], [16]], warp = [[0]]>
+
+// CHECK-LABEL: func.func @converted
+// CHECK: %[[FACTORS:.*]] = warp.convert_layout
+// CHECK: %[[OTHER:.*]] = arith.cmpf une, %[[FACTORS]], %{{.*}}
+// CHECK-NEXT: warp.any %[[OTHER]]
+func.func @converted(%x: tensor<32xf32, #read>, %m0: tensor<32xf32, #read>, %s0: tensor<32x128xf32, #acc>, %n: i32) -> tensor<32x128xf32, #acc> {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %r:2 = scf.for %i = %c0 to %n step %c1 iter_args(%m = %m0, %sums = %s0) -> (tensor<32xf32, #read>, tensor<32x128xf32, #acc>) : i32 {
+    %now = arith.maximumf %m, %x : tensor<32xf32, #read>
+    %grown = arith.subf %m, %now : tensor<32xf32, #read>
+    %f = math.exp2 %grown : tensor<32xf32, #read>
+    %own = warp.convert_layout %f : tensor<32xf32, #read> -> tensor<32xf32, #row>
+    %g = tile.expand_dims %own {axis = 1 : i32} : tensor<32xf32, #row> -> tensor<32x1xf32, #rows>
+    %h = tile.broadcast %g : tensor<32x1xf32, #rows> -> tensor<32x128xf32, #acc>
+    %s = arith.mulf %sums, %h : tensor<32x128xf32, #acc>
+    scf.yield %now, %s : tensor<32xf32, #read>, tensor<32x128xf32, #acc>
+  }
+  return %r#1 : tensor<32x128xf32, #acc>
+}
+
+// -----
+
+// What is multiplied and added is one instruction.
+
+#row = #warp.layout<[32], register = [[8]], lane = [[0], [0], [1], [2], [4]], warp = [[16]]>
+#rows = #warp.layout<[32, 1], register = [[8, 0]], lane = [[0, 0], [0, 0], [1, 0], [2, 0], [4, 0]], warp = [[16, 0]]>
+#acc = #warp.layout<[32, 128], register = [[0, 1], [8, 0], [0, 8], [0, 16], [0, 32], [0, 64]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], warp = [[16, 0]]>
 
 // CHECK-LABEL: func.func @fused
 // CHECK-NOT: warp.any
-func.func @fused(%x: tensor<16xf32, #row>, %m0: tensor<16xf32, #row>, %y: tensor<16x128xf32, #acc>, %n: i32) -> tensor<16x128xf32, #acc> {
+func.func @fused(%x: tensor<32xf32, #row>, %m0: tensor<32xf32, #row>, %y: tensor<32x128xf32, #acc>, %n: i32) -> tensor<32x128xf32, #acc> {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
-  %zero = arith.constant dense<0.0> : tensor<16x128xf32, #acc>
-  %r:2 = scf.for %i = %c0 to %n step %c1 iter_args(%m = %m0, %sums = %zero) -> (tensor<16xf32, #row>, tensor<16x128xf32, #acc>) : i32 {
-    %now = arith.maximumf %m, %x : tensor<16xf32, #row>
-    %grown = arith.subf %m, %now : tensor<16xf32, #row>
-    %f = math.exp2 %grown : tensor<16xf32, #row>
-    %g = tile.expand_dims %f {axis = 1 : i32} : tensor<16xf32, #row> -> tensor<16x1xf32, #rows>
-    %h = tile.broadcast %g : tensor<16x1xf32, #rows> -> tensor<16x128xf32, #acc>
-    %s = arith.mulf %sums, %h : tensor<16x128xf32, #acc>
-    %more = arith.addf %s, %y : tensor<16x128xf32, #acc>
-    scf.yield %now, %more : tensor<16xf32, #row>, tensor<16x128xf32, #acc>
+  %r:2 = scf.for %i = %c0 to %n step %c1 iter_args(%m = %m0, %sums = %y) -> (tensor<32xf32, #row>, tensor<32x128xf32, #acc>) : i32 {
+    %now = arith.maximumf %m, %x : tensor<32xf32, #row>
+    %grown = arith.subf %m, %now : tensor<32xf32, #row>
+    %f = math.exp2 %grown : tensor<32xf32, #row>
+    %g = tile.expand_dims %f {axis = 1 : i32} : tensor<32xf32, #row> -> tensor<32x1xf32, #rows>
+    %h = tile.broadcast %g : tensor<32x1xf32, #rows> -> tensor<32x128xf32, #acc>
+    %s = arith.mulf %sums, %h : tensor<32x128xf32, #acc>
+    %more = arith.addf %s, %y : tensor<32x128xf32, #acc>
+    scf.yield %now, %more : tensor<32xf32, #row>, tensor<32x128xf32, #acc>
   }
-  return %r#1 : tensor<16x128xf32, #acc>
+  return %r#1 : tensor<32x128xf32, #acc>
 }

@@ -63,12 +63,12 @@ static Value cameFrom(Value value) {
 }
 
 /// What has a value's elements, each once where it repeats them along an axis; with `around`, what came to it through
-/// loops and branches too.
+/// loops, branches and from other lanes and warps too. Without, a warp has the elements of the same rows.
 static Value elementsOf(Value value, bool around) {
   SmallPtrSet<Value, 8> seen;
   while (seen.insert(value).second) {
     Operation *op = value.getDefiningOp();
-    if (isa_and_nonnull<tile::BroadcastOp, tile::ExpandDimsOp, ConvertLayoutOp>(op))
+    if (isa_and_nonnull<tile::BroadcastOp, tile::ExpandDimsOp>(op) || (around && isa_and_nonnull<ConvertLayoutOp>(op)))
       value = op->getOperand(0);
     else if (Value before = around ? cameFrom(value) : Value())
       value = before;
@@ -169,11 +169,11 @@ static Told toldBy(Value factors) {
   return {exponent, 0};
 }
 
-/// The pure ops of an op's block that it is computed by.
+/// The pure ops of an op's block that it is computed by, but for those that lanes and warps meet in.
 static void addSources(Operation *op, llvm::SetVector<Operation *> &sources) {
   for (Value operand : op->getOperands())
-    if (Operation *source = operand.getDefiningOp();
-        source && source->getBlock() == op->getBlock() && isPure(source) && !source->getNumRegions())
+    if (Operation *source = operand.getDefiningOp(); source && source->getBlock() == op->getBlock() && isPure(source) &&
+                                                     !source->getNumRegions() && !source->hasAttr(scratchAttrName))
       if (sources.insert(source))
         addSources(source, sources);
 }
