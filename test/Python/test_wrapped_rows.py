@@ -263,3 +263,47 @@ def test_tiles_that_are_counted_twice(counted, sizes, seed, monkeypatch):
     if counted == "otherwise":  # programs write over one another's tiles; those of one program alone are known
         return
     np.testing.assert_allclose(c, expected, rtol=1e-4, atol=1e-3)
+
+
+@weft.jit
+def delayed(x, c, steps, M, BM: wl.constexpr, BK: wl.constexpr, HOW: wl.constexpr):
+    """What an iteration multiplies is stored by the next one, under the mask of its rows."""
+    k = wl.arange(0, BK)
+    one = wl.where(k[:, None] == k[None, :], 1.0, 0.0).to(wl.float16)
+    before = wl.zeros((BM, BK), dtype=wl.float32)
+    for i in range(steps):
+        rows = i * 3 % 4 * BM + wl.arange(0, BM)
+        if HOW == "first":
+            wrapped = wl.where(rows < M, rows, 0)
+        elif HOW == "last":
+            wrapped = wl.minimum(rows, M - 1)
+        else:
+            wrapped = rows % M
+        read = wl.load(x + wrapped[:, None] * BK + k[None, :])
+        at = c + (i * BM + wl.arange(0, BM)[:, None]) * BK + k[None, :]
+        if HOW == "at once":
+            before = wl.dot(read, one)
+        wl.store(at, before, mask=rows[:, None] < M)
+        before = wl.dot(read, one)
+
+
+@pytest.mark.parametrize("how", ["plain", "first", "last", "at once"])
+def test_what_the_next_iteration_masks(how, seed, monkeypatch):
+    """Rows that an iteration wraps are other ones than those that the mask of the next keeps."""
+    monkeypatch.setenv("WEFT_TARGET", "sm_90a")
+    random = np.random.default_rng(seed)
+    BM, BK, steps, M = 64, 64, 5, int(random.integers(193, 256))
+    x = random.standard_normal((M, BK)).astype(np.float16)
+    c = np.full((steps, BM, BK), np.nan, np.float32)
+    given = (x, c, np.int32(steps), np.int32(M))
+    options = {"BM": BM, "BK": BK, "HOW": how, "num_warps": 4, "num_stages": 3}
+    made, _ = compiled(delayed, *given, **options)
+    assert ("tile.wraps_unread" in made.ir["tile"]) == (how == "at once")
+    assert not simulate(delayed, (1,), *given, **options).findings
+    expected, before = np.full_like(c, np.nan), np.zeros((BM, BK))
+    for i in range(steps):
+        rows = i * 3 % 4 * BM + np.arange(BM)
+        wrapped = {"first": np.where(rows < M, rows, 0), "last": np.minimum(rows, M - 1)}.get(how, rows % M)
+        before, last = x[wrapped], before
+        expected[i, rows < M] = (before if how == "at once" else last)[rows < M]
+    np.testing.assert_allclose(c, expected, rtol=0)

@@ -88,6 +88,14 @@ static bool isSame(Value a, Value b, unsigned most = 8) {
              /*markEquivalent=*/nullptr, OperationEquivalence::IgnoreLocations);
 }
 
+/// Whether a value is the same in all iterations of a loop.
+static bool isOfAllIterations(Value value, scf::ForOp loop, unsigned most = 8) {
+  Operation *op = value.getDefiningOp();
+  return loop.isDefinedOutsideOfLoop(value) ||
+         (op && most && isPure(op) && !op->getNumRegions() &&
+          llvm::all_of(op->getOperands(), [&](Value each) { return isOfAllIterations(each, loop, most - 1); }));
+}
+
 /// What a value repeats along its other axes, and which of its axes `axis` is; none where it repeats along `axis` too.
 static std::optional<std::pair<Value, unsigned>> repeated(Value value, unsigned axis) {
   Operation *op = value.getDefiningOp();
@@ -169,9 +177,13 @@ bool Reached::followReduce(tile::ReduceOp reduce, const Axes &axes) {
 }
 
 bool Reached::followYield(scf::YieldOp yield, unsigned number, const Axes &axes) {
-  if (auto loop = dyn_cast<scf::ForOp>(yield->getParentOp()))
+  if (auto loop = dyn_cast<scf::ForOp>(yield->getParentOp())) {
+    // What an iteration leaves to the next one meets the masks of that one, of other indices or another size.
+    auto size = dyn_cast<Value>(wrapped.size); // or a number
+    if (!isOfAllIterations(wrapped.index, loop) || (size && !isOfAllIterations(size, loop)))
+      return false;
     addAll({loop.getRegionIterArg(number), loop.getResult(number)}, axes);
-  else if (auto branch = dyn_cast<scf::IfOp>(yield->getParentOp()))
+  } else if (auto branch = dyn_cast<scf::IfOp>(yield->getParentOp()))
     add(branch.getResult(number), axes);
   else
     return false;

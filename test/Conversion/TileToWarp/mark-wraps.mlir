@@ -242,3 +242,45 @@ module attributes {warp.target = "sm_90a"} {
     return
   }
 }
+
+// -----
+
+// What an iteration leaves to the next one is stored under the mask of that one's rows; rows of all iterations are the same.
+
+// CHECK-LABEL: func.func @delayed
+// CHECK: arith.minsi %{{[a-z0-9]+}}, %{{[a-z0-9]+}} : tensor
+// CHECK: arith.minsi {{.*}} {tile.wraps_unread} : tensor
+module attributes {warp.target = "sm_90a"} {
+  func.func @delayed(%p: !tile.ptr<f32>, %q: !tile.ptr<f32>, %n: i32, %first: i32) attributes {tile.kernel} {
+    %c1 = arith.constant 1 : i32
+    %x0 = arith.constant dense<0.0> : tensor<64xf32>
+    %range = tile.make_range {start = 0 : i32, end = 64 : i32} : tensor<64xi32>
+    %s = tile.splat %n : i32 -> tensor<64xi32>
+    %n1 = arith.subi %n, %c1 : i32
+    %s1 = tile.splat %n1 : i32 -> tensor<64xi32>
+    %ps = tile.splat %p : !tile.ptr<f32> -> tensor<64x!tile.ptr<f32>>
+    %qs = tile.splat %q : !tile.ptr<f32> -> tensor<64x!tile.ptr<f32>>
+    %out = tile.addptr %qs, %range : tensor<64x!tile.ptr<f32>>, tensor<64xi32>
+    scf.for %i = %c1 to %n step %c1 iter_args(%x = %x0) -> (tensor<64xf32>) : i32 {
+      %begin = tile.splat %i : i32 -> tensor<64xi32>
+      %r = arith.addi %range, %begin : tensor<64xi32>
+      %m = arith.cmpi slt, %r, %s : tensor<64xi32>
+      tile.store %out, %x, %m : tensor<64x!tile.ptr<f32>>
+      %w = arith.minsi %r, %s1 : tensor<64xi32>
+      %a = tile.addptr %ps, %w : tensor<64x!tile.ptr<f32>>, tensor<64xi32>
+      %next = tile.load %a : tensor<64x!tile.ptr<f32>>
+      scf.yield %next : tensor<64xf32>
+    }
+    scf.for %i = %c1 to %n step %c1 iter_args(%x = %x0) -> (tensor<64xf32>) : i32 {
+      %begin = tile.splat %first : i32 -> tensor<64xi32>
+      %r = arith.addi %range, %begin : tensor<64xi32>
+      %m = arith.cmpi slt, %r, %s : tensor<64xi32>
+      tile.store %out, %x, %m : tensor<64x!tile.ptr<f32>>
+      %w = arith.minsi %r, %s1 : tensor<64xi32>
+      %a = tile.addptr %ps, %w : tensor<64x!tile.ptr<f32>>, tensor<64xi32>
+      %next = tile.load %a : tensor<64x!tile.ptr<f32>>
+      scf.yield %next : tensor<64xf32>
+    }
+    return
+  }
+}
