@@ -307,3 +307,36 @@ def test_what_the_next_iteration_masks(how, seed, monkeypatch):
         before, last = x[wrapped], before
         expected[i, rows < M] = (before if how == "at once" else last)[rows < M]
     np.testing.assert_allclose(c, expected, rtol=0)
+
+
+@weft.jit
+def decoded(codes, table, b, c, M, K, BM: wl.constexpr, BN: wl.constexpr, BK: wl.constexpr, LOOKED_UP: wl.constexpr):
+    """A product of 8-bit codes, or of what a table has for them: codes from 100 on."""
+    m, n = wl.program_id(0) * BM + wl.arange(0, BM), wl.arange(0, BN)
+    acc = wl.zeros((BM, BN), dtype=wl.float32)
+    for start in range(0, K, BK):
+        k = start + wl.arange(0, BK)
+        code = wl.load(codes + (m % M)[:, None] * K + k[None, :])
+        x = wl.load(table + (code.to(wl.int32) - 100)) if LOOKED_UP else code.to(wl.float16)
+        acc = wl.dot(x, wl.load(b + k[:, None] * BN + n[None, :]), acc)
+    wl.store(c + m[:, None] * BN + n[None, :], acc, mask=m[:, None] < M)
+
+
+@pytest.mark.parametrize("looked_up", [False, True])
+def test_addresses_that_are_loaded_from_rows_that_wrap(looked_up, seed, monkeypatch):
+    """Boxes have zeros for what wraps, for which the table has nothing: not even what nobody stores is read there."""
+    monkeypatch.setenv("WEFT_TARGET", "sm_90a")
+    random = np.random.default_rng(seed)
+    M, K, BM, BN = 200, 256, 64, 64
+    codes = random.integers(100, 116, (M, K)).astype(np.uint8)
+    table, b = random.standard_normal(16).astype(np.float16), random.standard_normal((K, BN)).astype(np.float16)
+    c = np.full((4 * BM, BN), np.nan, np.float32)
+    given = (codes, table, b, c, np.int32(M), np.int32(K))
+    options = {"BM": BM, "BN": BN, "BK": 64, "LOOKED_UP": looked_up, "num_warps": 4, "num_stages": 3}
+    made, _ = compiled(decoded, *given, **options)
+    assert ("tile.wraps_unread" in made.ir["tile"]) is not looked_up
+    assert not simulate(decoded, (4,), *given, **options).findings
+    left = table[codes.astype(int) - 100] if looked_up else codes
+    expected = np.full_like(c, np.nan, dtype=np.float64)
+    expected[:M] = left.astype(np.float64) @ b.astype(np.float64)
+    np.testing.assert_allclose(c, expected, rtol=1e-4, atol=1e-2)

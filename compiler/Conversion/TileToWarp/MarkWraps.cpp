@@ -52,14 +52,21 @@ private:
     llvm::for_each(values, [&](Value each) { add(each, axes); });
   }
   bool follow(OpOperand &use, const Axes &axes);
+  bool followLoad(tile::LoadOp load, OpOperand &use, const Axes &axes);
   bool followDot(tile::DotOp dot, OpOperand &use, const Axes &axes);
   bool followReduce(tile::ReduceOp reduce, const Axes &axes);
   bool followYield(scf::YieldOp yield, unsigned number, const Axes &axes);
   bool isMasked(tile::StoreOp store, OpOperand &use, const Axes &axes) const;
 
+  struct Reach {
+    Axes axes;
+    bool isLoaded; ///< made of what was loaded from there, which may be another number than the program's
+  };
+
   const warp::Wrapped wrapped;
-  llvm::DenseMap<Value, Axes> reached;
+  llvm::DenseMap<Value, Reach> reached;
   SmallVector<Value> toFollow;
+  bool isLoaded = false; ///< of what is followed
 };
 } // namespace
 
@@ -148,14 +155,25 @@ static bool keepsInside(Value mask, unsigned axis, const warp::Wrapped &wrapped)
 }
 
 void Reached::add(Value value, Axes axes) {
-  auto [found, isNew] = reached.insert({value, axes});
+  auto [found, isNew] = reached.insert({value, {axes, isLoaded}});
   if (!isNew) {
-    axes |= found->second;
-    if (axes == found->second)
+    Reach &before = found->second;
+    axes |= before.axes;
+    if (axes == before.axes && isLoaded <= before.isLoaded)
       return;
-    found->second = axes;
+    before = {axes, isLoaded || before.isLoaded};
   }
   toFollow.push_back(value);
+}
+
+bool Reached::followLoad(tile::LoadOp load, OpOperand &use, const Axes &axes) {
+  // What is loaded in place of the program's numbers leads addresses anywhere, also those of what nobody stores.
+  bool leads = use.get() == load.getPtr() || use.get() == load.getMask();
+  if (load.getIsVolatile() || (isLoaded && leads))
+    return false;
+  isLoaded = true;
+  add(load.getResult(), axes);
+  return true;
 }
 
 bool Reached::followDot(tile::DotOp dot, OpOperand &use, const Axes &axes) {
@@ -208,10 +226,7 @@ bool Reached::follow(OpOperand &use, const Axes &axes) {
         return true;
       })
       .Case([&](tile::StoreOp store) { return isMasked(store, use, axes); })
-      .Case([&](tile::LoadOp load) {
-        add(load.getResult(), axes);
-        return !load.getIsVolatile();
-      })
+      .Case([&](tile::LoadOp load) { return followLoad(load, use, axes); })
       .Case([&](tile::ExpandDimsOp expand) {
         unsigned added = expand.getAxis();
         add(expand.getResult(), mapped(axes, axes.size() + 1, [&](unsigned axis) -> std::optional<unsigned> {
@@ -236,10 +251,12 @@ bool Reached::endsUnread(Value indices) {
   add(indices, Axes(1, true));
   while (!toFollow.empty()) {
     Value value = toFollow.pop_back_val();
-    Axes axes = reached.find(value)->second;
-    for (OpOperand &use : value.getUses())
-      if (!follow(use, axes))
+    const Reach reach = reached.find(value)->second;
+    for (OpOperand &use : value.getUses()) {
+      isLoaded = reach.isLoaded;
+      if (!follow(use, reach.axes))
         return false;
+    }
   }
   return true;
 }

@@ -80,8 +80,8 @@ def TileMarkWraps : Pass<"tile-mark-wraps", "::mlir::func::FuncOp"> {
     Needs: `canonicalize` and `cse`, as the indices of loads and those of masks are compared.
 
     Rejects: nothing. Left alone are targets without copies of boxes, remainders of what may be negative, and numbers that reach
-    other rows, the next iteration of a loop that has other indices or another size, atomics, scans, volatile loads, or
-    what a store's mask is made of.
+    other rows, the next iteration of a loop that has other indices or another size, atomics, scans, volatile loads,
+    addresses of loads, or masks, that are made of what was loaded, or what a store's mask is made of.
 
     ```mlir
     module attributes {warp.target = "sm_90a"} {

@@ -284,3 +284,31 @@ module attributes {warp.target = "sm_90a"} {
     return
   }
 }
+
+// -----
+
+// What is loaded from rows that wrap is no address: another number than the program's would lead anywhere.
+
+// CHECK-LABEL: func.func @looked_up
+// CHECK: arith.minsi %{{[a-z0-9]+}}, %{{[a-z0-9]+}} : tensor
+module attributes {warp.target = "sm_90a"} {
+  func.func @looked_up(%p: !tile.ptr<i32>, %t: !tile.ptr<f32>, %q: !tile.ptr<f32>, %n: i32) attributes {tile.kernel} {
+    %c1 = arith.constant 1 : i32
+    %r = tile.make_range {start = 0 : i32, end = 64 : i32} : tensor<64xi32>
+    %s = tile.splat %n : i32 -> tensor<64xi32>
+    %n1 = arith.subi %n, %c1 : i32
+    %s1 = tile.splat %n1 : i32 -> tensor<64xi32>
+    %w = arith.minsi %r, %s1 : tensor<64xi32>
+    %ps = tile.splat %p : !tile.ptr<i32> -> tensor<64x!tile.ptr<i32>>
+    %a = tile.addptr %ps, %w : tensor<64x!tile.ptr<i32>>, tensor<64xi32>
+    %code = tile.load %a : tensor<64x!tile.ptr<i32>>
+    %ts = tile.splat %t : !tile.ptr<f32> -> tensor<64x!tile.ptr<f32>>
+    %at = tile.addptr %ts, %code : tensor<64x!tile.ptr<f32>>, tensor<64xi32>
+    %x = tile.load %at : tensor<64x!tile.ptr<f32>>
+    %m = arith.cmpi slt, %r, %s : tensor<64xi32>
+    %qs = tile.splat %q : !tile.ptr<f32> -> tensor<64x!tile.ptr<f32>>
+    %out = tile.addptr %qs, %r : tensor<64x!tile.ptr<f32>>, tensor<64xi32>
+    tile.store %out, %x, %m : tensor<64x!tile.ptr<f32>>
+    return
+  }
+}
