@@ -198,13 +198,13 @@ SPECIAL = np.array(
 
 def test_powers_of_special_numbers():
     x, y = (each.ravel().copy() for each in np.meshgrid(SPECIAL, SPECIAL))
-    keep = ~((np.abs(x) == 1) & np.isinf(y)) & ~((x == 0) & (y < 0)) & ~((x == 0) & (np.signbit(x)))
-    x, y = np.where(keep, x, 2).astype(np.float32), np.where(keep, y, 2).astype(np.float32)
     z = np.full(256, 5, np.float32)
     binary[1,](x, y, z, F=libdevice.pow, N=256)
     with np.errstate(all="ignore"):
         exact = np.power(x.astype(np.float64), y.astype(np.float64)).astype(np.float32)
     np.testing.assert_allclose(z, exact, rtol=1e-4)
+    numbers = ~np.isnan(exact)
+    np.testing.assert_array_equal(np.signbit(z)[numbers], np.signbit(exact)[numbers])
 
 
 @pytest.mark.parametrize("kind", [np.float32, np.float64])

@@ -277,9 +277,8 @@ def _power(base: tensor, exponent: tensor) -> tensor:
     whole = compare("==", _operation("trunc", exponent), exponent)
     half = mul(exponent, 0.5)
     odd = and_(whole, compare("!=", _operation("trunc", half), half))
-    negative = compare("<", base, 0.0)
-    signed = where(and_(negative, odd), -size, size)
-    undefined = and_(and_(negative, ~whole), compare(">", base, float("-inf")))
+    signed = where(odd, _operation("copysign", size, base), size)  # also of -0
+    undefined = and_(and_(compare("<", base, 0.0), ~whole), compare(">", base, float("-inf")))
     signed = where(undefined, scalar_constant(float("nan"), base.dtype), signed)
     one = compare("==", exponent, 0.0) | compare("==", base, 1.0)
     return where(one, scalar_constant(1.0, base.dtype), signed)
