@@ -15,6 +15,27 @@ from kernel_support import compiled, simulate
 
 
 @weft.jit
+def wrapped(index, size, HOW: wl.constexpr):
+    """Indices that are others from the size on, by one of the ways in which kernels write it."""
+    if HOW == "wide":
+        others = index.to(wl.int64) % size
+    elif HOW == "promised":
+        others = wl.max_contiguous(wl.multiple_of(index % size, 8), 8)
+    elif HOW == "first":
+        others = wl.where(index < size, index, 0)
+    elif HOW == "last":
+        others = wl.minimum(index, size - 1)
+    else:
+        others = index % size
+    return others
+
+
+def rows_of(rows: np.ndarray, size: int, how: str) -> np.ndarray:
+    """What ``wrapped`` gives."""
+    return {"first": np.where(rows < size, rows, 0), "last": np.minimum(rows, size - 1)}.get(how, rows % size)
+
+
+@weft.jit
 def product(
     a, b, c, bias, sums, M, N, K, am, ak, bk, bn, OUT: wl.constexpr, BM: wl.constexpr, BN: wl.constexpr,
     BK: wl.constexpr, GROUP: wl.constexpr, HOW: wl.constexpr, ROWS: wl.constexpr, COLUMNS: wl.constexpr,
@@ -27,17 +48,7 @@ def product(
     size = min(tiles_m - first, GROUP)
     tile_m, tile_n = first + pid % (GROUP * tiles_n) % size, pid % (GROUP * tiles_n) // size
     m, n, k = tile_m * BM + wl.arange(0, BM), tile_n * BN + wl.arange(0, BN), wl.arange(0, BK)
-    if HOW == "wide":
-        a_rows = m.to(wl.int64) % M
-    elif HOW == "promised":
-        a_rows = wl.max_contiguous(wl.multiple_of(m % M, 8), 8)
-    elif HOW == "first":
-        a_rows = wl.where(m < M, m, 0)
-    elif HOW == "last":
-        a_rows = wl.minimum(m, M - 1)
-    else:
-        a_rows = m % M
-    a_at = a + a_rows[:, None] * am + k[None, :] * ak
+    a_at = a + wrapped(m, M, HOW)[:, None] * am + k[None, :] * ak
     b_at = b + k[:, None] * bk + (n % N)[None, :] * bn
     acc = wl.zeros((BM, BN), dtype=wl.float32)
     for step in range(wl.cdiv(K, BK)):
@@ -128,8 +139,7 @@ def run(random, out, sizes, tile, order="nn", warps=4, stages=3, how="plain", se
     report = simulate(product, (tiles_m * tiles_n,), *given, seed=seed, **options)
     assert not report.findings
     left, right = (x.T if o == "t" else x for x, o in zip((a, b), order, strict=True))
-    rows, columns = np.arange(tiles_m * BM), np.arange(tiles_n * BN) % N
-    rows = {"first": np.where(rows < M, rows, 0), "last": np.minimum(rows, M - 1)}.get(how, rows % M)
+    rows, columns = rows_of(np.arange(tiles_m * BM), M, how), np.arange(tiles_n * BN) % N
     exact = left[rows, :K].astype(np.float64) @ right[:K, columns].astype(np.float64)
     expected, expected_sums = stored(out, exact, bias, M, N, BM, BN)
     np.testing.assert_allclose(c, expected, rtol=1e-4, atol=1e-3 * (BM if out == "running" else 1))
@@ -273,13 +283,7 @@ def delayed(x, c, steps, M, BM: wl.constexpr, BK: wl.constexpr, HOW: wl.constexp
     before = wl.zeros((BM, BK), dtype=wl.float32)
     for i in range(steps):
         rows = i * 3 % 4 * BM + wl.arange(0, BM)
-        if HOW == "first":
-            wrapped = wl.where(rows < M, rows, 0)
-        elif HOW == "last":
-            wrapped = wl.minimum(rows, M - 1)
-        else:
-            wrapped = rows % M
-        read = wl.load(x + wrapped[:, None] * BK + k[None, :])
+        read = wl.load(x + wrapped(rows, M, HOW)[:, None] * BK + k[None, :])
         at = c + (i * BM + wl.arange(0, BM)[:, None]) * BK + k[None, :]
         if HOW == "at once":
             before = wl.dot(read, one)
@@ -303,8 +307,7 @@ def test_what_the_next_iteration_masks(how, seed, monkeypatch):
     expected, before = np.full_like(c, np.nan), np.zeros((BM, BK))
     for i in range(steps):
         rows = i * 3 % 4 * BM + np.arange(BM)
-        wrapped = {"first": np.where(rows < M, rows, 0), "last": np.minimum(rows, M - 1)}.get(how, rows % M)
-        before, last = x[wrapped], before
+        before, last = x[rows_of(rows, M, how)], before
         expected[i, rows < M] = (before if how == "at once" else last)[rows < M]
     np.testing.assert_allclose(c, expected, rtol=0)
 

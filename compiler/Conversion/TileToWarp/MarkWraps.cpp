@@ -143,12 +143,8 @@ static bool keepsInside(Value mask, unsigned axis, const warp::Wrapped &wrapped)
   if (auto both = mask.getDefiningOp<arith::AndIOp>())
     return keepsInside(both.getLhs(), axis, wrapped) || keepsInside(both.getRhs(), axis, wrapped);
   if (auto compare = mask.getDefiningOp<arith::CmpIOp>()) {
-    Value less = compare.getLhs(), more = compare.getRhs();
-    if (compare.getPredicate() == arith::CmpIPredicate::sgt)
-      std::swap(less, more);
-    else if (compare.getPredicate() != arith::CmpIPredicate::slt)
-      return false;
-    return isAlong(less, axis, wrapped.index) && isAll(more, wrapped.size);
+    auto known = warp::lessAndMore(compare);
+    return known && isAlong(known->first, axis, wrapped.index) && isAll(known->second, wrapped.size);
   }
   auto source = repeated(mask, axis);
   return source && keepsInside(source->first, source->second, wrapped);

@@ -30,9 +30,9 @@ def known_exponent(y: tensor, x: tensor) -> int | None:
 
 def by_products(x: tensor, n: int) -> tensor:
     """x to a power that is known, at least 1."""
-    half = by_products(x, n // 2) if n > 1 else None
-    if half is None:
+    if n == 1:
         return x
+    half = by_products(x, n // 2)
     return half * half * x if n % 2 else half * half
 
 

@@ -20,6 +20,11 @@ using namespace weft::warp;
 namespace weft {
 namespace {
 
+/// Whether all of a warp's lanes say so, or any does.
+Value voteOfWarp(Emitter &e, NVVM::VoteSyncKind decision, Value truth) {
+  return NVVM::VoteSyncOp::create(e.b, e.loc, e.b.getI1Type(), e.i32(-1), truth, decision);
+}
+
 /// The reduction of one op, step by step. `Tuple` holds one value for each operand.
 class Reduction {
 public:
@@ -140,15 +145,11 @@ private:
     return wantsAll ? NVVM::VoteSyncKind::all : NVVM::VoteSyncKind::any;
   }
 
-  Value voteOfWarp(NVVM::VoteSyncKind decision, Value truth) {
-    return NVVM::VoteSyncOp::create(e.b, e.loc, e.b.getI1Type(), e.i32(-1), truth, decision);
-  }
-
   /// Of truths: a vote of the whole warp, of which the lanes are looked at whose numbers differ in `bits` alone.
   Value overVotes(NVVM::ReduxKind kind, ArrayRef<unsigned> bits, Value total) {
     const std::optional<NVVM::VoteSyncKind> decision = decisionOf(kind);
     if (decision && 1 << bits.size() == e.target.warpSize)
-      return voteOfWarp(*decision, total);
+      return voteOfWarp(e, *decision, total);
     Type i32 = e.b.getI32Type();
     Value votes = NVVM::VoteSyncOp::create(e.b, e.loc, i32, e.i32(-1), total, NVVM::VoteSyncKind::ballot);
     uint32_t voters = 1, others = 31;
@@ -436,7 +437,7 @@ private:
     std::optional<NVVM::ReduxKind> kind = integerKind();
     const bool isOfWarp = llvm::all_of(wanted.bases(InDim::Lane), [](uint32_t basis) { return basis == 0; });
     if (!sharing.empty() && kind && decisionOf(*kind) && isOfWarp && total.front().getType().isInteger(1)) {
-      total.front() = voteOfWarp(*decisionOf(*kind), total.front());
+      total.front() = voteOfWarp(e, *decisionOf(*kind), total.front());
       return success();
     }
     return overLanes(sharing, total);
@@ -511,8 +512,7 @@ LogicalResult lowerAny(AnyOp op, Emitter &e) {
   Value any;
   for (Value truth : llvm::SmallSetVector<Value, 8>(llvm::from_range, e.registers(op.getTruths())))
     any = any ? LLVM::OrOp::create(e.b, e.loc, any, truth).getResult() : truth;
-  e.bind(op.getResult(),
-         NVVM::VoteSyncOp::create(e.b, e.loc, e.b.getI1Type(), e.i32(-1), any, NVVM::VoteSyncKind::any));
+  e.bind(op.getResult(), voteOfWarp(e, NVVM::VoteSyncKind::any, any));
   return success();
 }
 

@@ -2,7 +2,6 @@
 #include "dialects/Warp/Transforms/Copies/Wraps.h"
 
 #include "dialects/Tile/IR/TileOps.h"
-#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
 
 using namespace mlir;
@@ -32,16 +31,18 @@ static OpFoldResult oneMoreThan(OpFoldResult last) {
   return sum && is(sum.getRhs(), -1) ? OpFoldResult(sum.getLhs()) : OpFoldResult();
 }
 
+std::optional<std::pair<Value, Value>> warp::lessAndMore(arith::CmpIOp compare) {
+  if (compare.getPredicate() == arith::CmpIPredicate::slt)
+    return std::pair(compare.getLhs(), compare.getRhs());
+  if (compare.getPredicate() == arith::CmpIPredicate::sgt)
+    return std::pair(compare.getRhs(), compare.getLhs());
+  return std::nullopt;
+}
+
 static Wrapped wrappedBySelect(arith::SelectOp select) {
   auto compare = select.getCondition().getDefiningOp<arith::CmpIOp>();
-  if (!compare)
-    return {};
-  Value less = compare.getLhs(), more = compare.getRhs();
-  if (compare.getPredicate() == arith::CmpIPredicate::sgt)
-    std::swap(less, more);
-  else if (compare.getPredicate() != arith::CmpIPredicate::slt)
-    return {};
-  return less == select.getTrueValue() ? Wrapped{less, elementOf(more)} : Wrapped();
+  auto known = compare ? warp::lessAndMore(compare) : std::nullopt;
+  return known && known->first == select.getTrueValue() ? Wrapped{known->first, elementOf(known->second)} : Wrapped();
 }
 
 std::optional<Wrapped> warp::wrappedBy(Operation *op) {

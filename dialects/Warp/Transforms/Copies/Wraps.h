@@ -2,7 +2,7 @@
 // Indices that are others from a matrix's end on, so that no load needs a mask.
 #pragma once
 
-#include "mlir/IR/OpDefinition.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include <optional>
 
 namespace weft::warp {
@@ -12,6 +12,9 @@ struct Wrapped {
   mlir::Value index;
   mlir::OpFoldResult size;
 };
+
+/// What a comparison of signed integers says to be less, and than what; none of other predicates.
+std::optional<std::pair<mlir::Value, mlir::Value>> lessAndMore(mlir::arith::CmpIOp compare);
 
 /// What all elements of a vector are, if that is one scalar or number; else null.
 mlir::OpFoldResult elementOf(mlir::Value vector);
