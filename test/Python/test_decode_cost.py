@@ -30,15 +30,17 @@ def test_one_sequence_fills_a_gpu():
 
 def test_what_a_contiguous_cache_takes(contiguous):
     """Warp instructions of both kernels."""
-    assert contiguous.total("warp_instructions") <= 44_616
+    assert contiguous.total("warp_instructions") <= 42_824
 
 
-@pytest.mark.parametrize(("page", "most"), [(1, 45_952), (16, 46_712), (64, 46_144), (256, 46_192)])
-def test_what_pages_add(page, most, contiguous):
-    """Warp instructions of both kernels: at most a twentieth more than of a contiguous cache."""
+@pytest.mark.parametrize(
+    ("page", "most", "over"), [(1, 43_208, 1.02), (16, 44_296, 1.05), (64, 43_664, 1.03), (256, 43_520, 1.02)]
+)
+def test_what_pages_add(page, most, over, contiguous):
+    """Warp instructions of both kernels, and over those of a contiguous cache."""
     run = SMALL.in_pages(page, checks="all")
     assert run.findings == []
-    assert run.total("warp_instructions") <= min(most, 1.05 * contiguous.total("warp_instructions"))
+    assert run.total("warp_instructions") <= min(most, over * contiguous.total("warp_instructions"))
 
 
 def test_floats_of_8_bits_are_half_the_bytes():
@@ -48,7 +50,7 @@ def test_floats_of_8_bits_are_half_the_bytes():
     assert macs <= 1.1
     assert sectors <= 1.05  # the table and what is known of the sequences too
     # This target has no instruction that converts e4m3: seven others do for two numbers.
-    assert run.total("warp_instructions") <= 81_152
+    assert run.total("warp_instructions") <= 79_056
 
 
 def test_a_contiguous_cache_of_8_bits_is_read_where_it_lies():

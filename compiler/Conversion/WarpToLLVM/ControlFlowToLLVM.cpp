@@ -152,7 +152,11 @@ LogicalResult lowerBranch(Region &region, Block *start, Block *join, Emitter &e)
 LogicalResult lowerIf(scf::IfOp op, Emitter &e) {
   Block *join = blockFor(e, op.getResults()), *then = blockFor(e, {});
   Block *otherwise = op.getElseRegion().empty() ? join : blockFor(e, {});
-  LLVM::CondBrOp::create(e.b, e.loc, e.scalar(op.getCondition()), then, otherwise);
+  DenseI32ArrayAttr weights;
+  if (op->hasAttr(warp::mostlyHoldsAttrName))
+    weights = e.b.getDenseI32ArrayAttr({15, 1}); // a frequency, which decides what a block falls through to
+  LLVM::CondBrOp::create(e.b, e.loc, e.scalar(op.getCondition()), ValueRange(), ValueRange(), weights, nullptr, then,
+                         otherwise);
   if (failed(lowerBranch(op.getThenRegion(), then, join, e)))
     return failure();
   if (otherwise != join && failed(lowerBranch(op.getElseRegion(), otherwise, join, e)))

@@ -5,6 +5,7 @@
 
 #include "compiler/Target/NVPTX/Optimise.h"
 #include "compiler/Target/NVPTX/ConstantsLast.h"
+#include "compiler/Target/NVPTX/ScaleIndices.h"
 #include "compiler/Target/NVPTX/ShareAddresses.h"
 #include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/MapVector.h"
@@ -251,6 +252,7 @@ void optimise(llvm::Module &module, llvm::TargetMachine &machine) {
     auto &evolution = functions.getResult<llvm::ScalarEvolutionAnalysis>(function);
     addOneIndexToRows(found, evolution);
     shareAddresses(function);
+    scaleIndices(function, found);
     keepAddressesWhole(found, evolution);
     keepMasksBeforeLoops(found);
   }

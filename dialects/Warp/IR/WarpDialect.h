@@ -35,6 +35,8 @@ inline constexpr llvm::StringLiteral constancyAttrName = "warp.constancy";
 inline constexpr llvm::StringLiteral unreadElsewhereAttrName = "warp.unread_elsewhere";
 /// On a load: of the threads that hold an element, the one reads it that also writes what becomes of it.
 inline constexpr llvm::StringLiteral ofOwnersAttrName = "warp.of_owners";
+/// On a choice: its condition mostly holds, so that the other side stands out of the way.
+inline constexpr llvm::StringLiteral mostlyHoldsAttrName = "warp.mostly_holds";
 
 /// The layout of a tensor type, or null when it has none.
 LayoutAttr layoutAttrOf(mlir::Type type);

@@ -356,7 +356,8 @@ def WarpPipeline : Pass<"warp-pipeline", "::mlir::func::FuncOp"> {
     waits for its group, passes one barrier, starts the copies that take the place of the tiles just read, and computes.
     A product of warpgroups that a loop adds up goes on into the next iteration: copies then stand behind the wait for it.
     Copies past the loop's end are masked off; of a loop that carries `tile.few_iterations`, a branch leaves them out with their addresses, unless
-    the loop carries these. With `boxes`, as by default, tiles that are boxes of a tensor of the kernel's arguments are copied by one
+    the loop carries these. What such addresses take from a table at the iteration's number over a power of two is held from one iteration to the
+    next, and loaded where a period begins: pages of rows. With `boxes`, as by default, tiles that are boxes of a tensor of the kernel's arguments are copied by one
     thread (`warp.box_copy`), and waited for at a barrier of their stage (`warp.mbarrier_wait`), on targets that copy boxes. Where a block of the target has no
     shared memory for so many tiles, the kernel gets fewer stages, and its `tile.schedule` says so.
 

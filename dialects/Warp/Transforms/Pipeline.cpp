@@ -19,7 +19,8 @@
 // One barrier an iteration does both that it has to: after it, every thread's share of this iteration's tiles has
 // arrived, and every thread has read the tiles of the iteration before, whose place the new copies take. Copies past
 // the loop's end are masked off; where a loop is known to have few iterations, and these copies and their addresses are
-// much of what it does, a branch leaves both out.
+// much of what it does, a branch leaves both out. What these addresses take from a page's entry in a table is held until
+// the next page begins (Copies/HeldValues.h).
 //
 // What a copy's address and mask are computed from is computed a second time, S-1 iterations ahead; loop-carried values
 // in it (pointers that a loop advances) are carried a second time. Where it includes loads (a table of blocks), these
@@ -41,6 +42,7 @@
 #include "dialects/Tile/IR/TileOps.h"
 #include "dialects/Warp/IR/WarpOps.h"
 #include "dialects/Warp/Transforms/Copies/BoxRing.h"
+#include "dialects/Warp/Transforms/Copies/HeldValues.h"
 #include "dialects/Warp/Transforms/LoopCarried.h"
 #include "dialects/Warp/Transforms/LoopSlice.h"
 #include "dialects/Warp/Transforms/Passes.h"
@@ -120,6 +122,7 @@ private:
   struct Iteration {
     IRMapping mapping;
     Value isInside;
+    SmallVector<Value> held = {}; // of the one before, then its own; none of the first
   };
   /// Computes the slices for other iterations and starts their copies into the tiles `stage`: of `lateOne`, the one
   /// before `one`, what is read late, unless that is before the first.
@@ -130,6 +133,7 @@ private:
   bool branches() const {
     return loop->hasAttr(tile::fewIterationsAttrName) && !boxes && late.none() && slice.carried.empty();
   }
+  void startBranch(Iteration &one, Value stage);
   void cloneSlice(ArrayRef<Operation *> ordered, Iteration &iteration);
   Value masked(Type pointers, Value mask, Value isInside);
   void cloneLoad(tile::LoadOp load, IRMapping &mapping, Value isInside);
@@ -167,7 +171,9 @@ private:
   SmallVector<Operation *> orderedSlice, orderedLateSlice;
   SmallVector<Value> ahead;     // the carried values of the slice, `depth` iterations ahead
   SmallVector<Value> lateAhead; // of the late slice, one iteration less
-  BarrierOp arrived;            // behind which an iteration's tiles are there
+  HeldValues held;              // what addresses of copies in a branch follow from
+  SmallVector<Value> growths, heldAhead;
+  BarrierOp arrived; // behind which an iteration's tiles are there
 };
 } // namespace
 
@@ -225,16 +231,18 @@ Value LoopPipeliner::masked(Type pointers, Value mask, Value isInside) {
   return mask ? arith::AndIOp::create(b, loc, mask, inside).getResult() : inside;
 }
 
+/// A zero or null pointer, or a tensor of them.
+static Value zeroOf(OpBuilder &b, Location loc, Type type) {
+  bool isPointer = isa<tile::PointerType>(tile::elementTypeOf(type));
+  Type numbers = isPointer ? tile::withElementType(type, b.getI64Type()) : type;
+  Value zero = arith::ConstantOp::create(b, loc, cast<TypedAttr>(b.getZeroAttr(numbers)));
+  return isPointer ? tile::IntToPtrOp::create(b, loc, type, zero).getResult() : zero;
+}
+
 void LoopPipeliner::cloneLoad(tile::LoadOp load, IRMapping &mapping, Value isInside) {
   Value mask = load.getMask() ? mapping.lookupOrDefault(load.getMask()) : Value();
   // Past the loop's end it gives zeros, with which addresses that nobody reads are computed.
-  auto zeros = [&]() -> Value {
-    Type type = load.getType();
-    bool isPointer = isa<tile::PointerType>(tile::elementTypeOf(type));
-    Type numbers = isPointer ? tile::withElementType(type, b.getI64Type()) : type;
-    Value zero = arith::ConstantOp::create(b, load.getLoc(), cast<TypedAttr>(b.getZeroAttr(numbers)));
-    return isPointer ? tile::IntToPtrOp::create(b, load.getLoc(), type, zero).getResult() : zero;
-  };
+  auto zeros = [&] { return zeroOf(b, load.getLoc(), load.getType()); };
   Value other = load.getOther() ? mapping.lookupOrDefault(load.getOther()) : load.getMask() ? Value() : zeros();
   auto clone = tile::LoadOp::create(b, load.getLoc(), load.getType(), mapping.lookupOrDefault(load.getPtr()),
                                     masked(load.getPtr().getType(), mask, isInside), other, load.getCacheAttr(),
@@ -257,22 +265,42 @@ void LoopPipeliner::cloneSlice(ArrayRef<Operation *> ordered, Iteration &iterati
 }
 
 void LoopPipeliner::copyAhead(Iteration &one, Iteration *lateOne, Value stage) {
-  if (one.isInside && branches()) {
-    OpBuilder::InsertionGuard guard(b);
-    auto isRun = scf::IfOp::create(b, loc, one.isInside, /*withElseRegion=*/false);
-    b.setInsertionPointToStart(isRun.thenBlock());
-    one.isInside = {};
+  if (one.isInside && branches())
+    startBranch(one, stage);
+  else
     startAhead(one, lateOne, stage);
-  } else {
-    startAhead(one, lateOne, stage);
-  }
   // A group each, also of no copies: waits count them.
   if (hasGroups)
     AsyncCommitOp::create(b, loc);
 }
 
+/// Starts the copies of an iteration that is run, and holds what the next one's addresses follow from.
+void LoopPipeliner::startBranch(Iteration &one, Value stage) {
+  OpBuilder::InsertionGuard guard(b);
+  SmallVector<Value> before = one.held;
+  if (before.empty()) // is the first: what is held if it is not run is not read
+    for (const HeldValue &value : held.values)
+      before.push_back(zeroOf(b, loc, value.value.getType()));
+  auto isRun = before.empty() ? scf::IfOp::create(b, loc, one.isInside, /*withElseRegion=*/false)
+                              : scf::IfOp::create(b, loc, ValueRange(before).getTypes(), one.isInside, true, true);
+  one.isInside = {};
+  b.setInsertionPointToStart(isRun.thenBlock());
+  startAhead(one, nullptr, stage);
+  if (!before.empty()) {
+    scf::YieldOp::create(b, loc, llvm::map_to_vector(held.values, [&](const HeldValue &value) {
+                           return one.mapping.lookup(value.value);
+                         }));
+    b.setInsertionPointToStart(isRun.elseBlock());
+    scf::YieldOp::create(b, loc, before);
+  }
+  one.held.assign(isRun.result_begin(), isRun.result_end());
+}
+
 void LoopPipeliner::startAhead(Iteration &one, Iteration *lateOne, Value stage) {
-  cloneSlice(orderedSlice, one);
+  if (one.held.empty())
+    cloneSlice(orderedSlice, one);
+  else
+    held.mapBehind(b, loc, orderedSlice, one.mapping, one.held, growths);
   if (lateOne)
     cloneSlice(orderedLateSlice, *lateOne);
   if (boxes)
@@ -319,6 +347,14 @@ void LoopPipeliner::advance(SmallVector<Value> &ahead, const Slice &slice, const
     value = mapping.lookupOrDefault(loop.getYieldedValues()[index]);
 }
 
+/// What the copies of `tiles` take.
+static SmallVector<Value> addressesOf(ArrayRef<StagedTile> tiles) {
+  SmallVector<Value> values;
+  for (const StagedTile &tile : tiles)
+    llvm::append_range(values, AsyncCopyOp(tile.copy)->getOperands());
+  return values;
+}
+
 /// The rings, and the copies of the first iterations.
 void LoopPipeliner::startCopies() {
   for (const StagedTile &tile : tiles) {
@@ -343,13 +379,16 @@ void LoopPipeliner::startCopies() {
     ahead.push_back(loop.getInitArgs()[index]);
   for (unsigned index : lateSlice.carried)
     lateAhead.push_back(loop.getInitArgs()[index]);
+  growths = held.growths(b, loc);
   for (int number = 0; number < depth; ++number) {
     Iteration one = fromFirst(number, slice, ahead);
+    one.held = heldAhead;
     std::optional<Iteration> lateOne;
     if (!late.none() && number > 0)
       lateOne = fromFirst(number - 1, lateSlice, lateAhead);
     copyAhead(one, lateOne ? &*lateOne : nullptr, i32(number * pitch));
     advance(ahead, slice, one.mapping);
+    heldAhead = one.held;
     if (lateOne)
       advance(lateAhead, lateSlice, lateOne->mapping);
   }
@@ -461,6 +500,7 @@ void LoopPipeliner::rewriteLoop() {
   unsigned oldCount = inits.size();
   inits.append(ahead);
   inits.append(lateAhead);
+  inits.append(heldAhead);
   inits.push_back(zero);
   if (!two)
     inits.push_back(i32((stages - 1) * pitch));
@@ -473,12 +513,13 @@ void LoopPipeliner::rewriteLoop() {
   takeBody(body, loop.getBody());
   moveCoordinates(body);
   ValueRange extra = pipelined.getRegionIterArgs().drop_front(oldCount);
-  unsigned place = ahead.size() + lateAhead.size();
+  unsigned firstHeld = ahead.size() + lateAhead.size(), place = firstHeld + heldAhead.size();
   Value stage = extra[place], parity = extra.back();
 
   b.setInsertionPointToStart(body);
   waitForTiles(stage, parity);
   Iteration one = fromThis(toOne, slice, pipelined, extra), lateOne;
+  llvm::append_range(one.held, extra.slice(firstHeld, heldAhead.size()));
   if (!late.none())
     lateOne = fromThis(toLate, lateSlice, pipelined, extra.drop_front(ahead.size()));
   Value freed = two ? arith::XOrIOp::create(b, loc, stage, next).getResult() : extra[place + 1];
@@ -492,6 +533,7 @@ void LoopPipeliner::rewriteLoop() {
     yielded.push_back(one.mapping.lookupOrDefault(yield.getOperand(index)));
   for (unsigned index : lateSlice.carried)
     yielded.push_back(lateOne.mapping.lookupOrDefault(yield.getOperand(index)));
+  llvm::append_range(yielded, one.held);
   llvm::append_range(yielded, nextPlaces(stage, freed, parity));
   yield->setOperands(yielded);
 
@@ -511,6 +553,8 @@ void LoopPipeliner::rewriteLoop() {
 void LoopPipeliner::run() {
   orderedSlice = inOrder(slice, loop);
   orderedLateSlice = inOrder(lateSlice, loop);
+  if (branches())
+    held = findHeldValues(slice, addressesOf(tiles), loop);
   startCopies();
   rewriteLoop();
   if (lagging)
