@@ -112,7 +112,7 @@ func.func @schedule(%q: !t, %k: !t, %v: !t) -> !t attributes {attn.program} {
 !k = !attn.tensor<[B, K, M, 64], f16>
 !l = !attn.tensor<[B, "4*K", N], f32>
 // CHECK-LABEL: func.func @grouped(
-// CHECK: attn.launch @attend({{.*}}) grid ["cdiv((N) * 4, 128)", "K", "B"]
+// CHECK: attn.launch @attend({{.*}}) grid ["(cdiv((N) * 4, 128)) * {{.*}}", "(K) / ({{.*}})", "B"]
 // CHECK-LABEL: func.func @attend(
 // CHECK: %[[TWO:.*]] = arith.constant dense<2> : tensor<128xi32>
 // CHECK: arith.shrsi %{{.*}}, %[[TWO]] : tensor<128xi32>

@@ -6,7 +6,7 @@
 // CHECK-DAG: attn.launch @{{.*}} grid ["cdiv(cdiv(N, 128), 2) * 2", "H", "B"]
 // CHECK-DAG: tile.schedule = #tile.schedule<warps = 8, stages = 2, cluster = 2>
 // Where rows decide the walk there is no cluster, and no program behind the last rows.
-// CHECK-DAG: attn.launch @{{.*}} grid ["cdiv(N, 128)", "H", "B"]
+// CHECK-DAG: attn.launch @{{.*}} grid ["(cdiv(N, 128)) * {{.*}}", "(H) / ({{.*}})", "B"]
 // CHECK-DAG: tile.schedule = #tile.schedule<warps = 8, stages = 2>
 // SIZE: error: 'attn.attend' op cannot take the schedule of '0.forward': expected 'cluster' to be 1, 2, 4 or 8, but got 3
 module attributes {warp.target = "sm_90a"} {

@@ -35,7 +35,7 @@ func.func @convolve(%x: !x {attn.name = "x"}, %taps: !attn.tensor<[5, "H*64"], f
 !x = !attn.tensor<[1, H, N, 64], f16>
 !s = !attn.tensor<[S], i32>
 // CHECK-LABEL: func.func @attention
-// CHECK: attn.launch @attend({{.*}}) grid ["cdiv(N, 128) + S", "H", "1"]
+// CHECK: attn.launch @attend({{.*}}) grid ["(cdiv(N, 128) + S) * {{.*}}", "(H) / ({{.*}})", "1"]
 // CHECK-LABEL: func.func @attend
 // CHECK: scf.for {{.*}} step %c32_i32
 // CHECK: tile.scan {{.*}} (tensor<32xi32>)

@@ -78,10 +78,13 @@ BackwardKernel::BackwardKernel(attn::AttendBackwardOp op, const SoftmaxNumbers &
 
 RowTile BackwardKernel::begin(unsigned domain, Value place) {
   tiledDomain = domain;
+  attn::WholeTensorType tiled = queriesDown ? attend.queryType() : attend.keyType(domain);
+  if (!place && !windows)
+    order = tileOrder(attend, split ? "1" : tiled.dim(1), /*keys=*/!queriesDown);
   standing =
       findStanding(frame, attend, stored,
                    {schedule.getRows(), /*keys=*/!queriesDown, queriesDown ? std::nullopt : std::optional(domain),
-                    /*packed=*/1, split ? split->parts : 1, place, /*longestFirst=*/queriesDown && !windows});
+                    /*packed=*/1, split ? split->parts : 1, place, order});
   if (split) {
     part = partOf(b, *split, standing);
     valueChunks = part->chunks;
@@ -366,7 +369,8 @@ RowTile BackwardKernel::storedRows(RowTile rows) {
 SmallVector<Value> BackwardKernel::finish(ArrayRef<Value> roots, const RowTile &rows) {
   puller.storeAll(roots, storedRows(rows), part ? &*part : nullptr);
   attn::WholeTensorType tiled = queriesDown ? attend.queryType() : attend.keyType(tiledDomain);
-  auto grid = windows ? windowGrid(*windows, tiled, schedule.getRows()) : attendGrid(attend, tiled, schedule.getRows());
+  auto grid = windows ? windowGrid(*windows, tiled, schedule.getRows())
+                      : order.grid(attendGrid(attend, tiled, schedule.getRows()));
   bool shares = diagonalDomain(op).has_value();
   int64_t cluster = split ? 1 : clusterOf(attend, schedule);
   SmallVector<Value> results =

@@ -130,6 +130,7 @@ private:
   /// [count] of one of the SoftmaxNumbers.
   mlir::Value loadNumber(mlir::Value number, const RowTile &rows);
   unsigned tiledDomain = 0;
+  TileOrder order; // of the launch's programs
   Pairs pairs(unsigned domain, const QuerySide &queries, const KeySide &keys, Fullness full, Accumulate accumulate,
               bool weightsOnly);
   /// Which of a tile's rows exist, or null in blocks that only tiles with all of them meet.

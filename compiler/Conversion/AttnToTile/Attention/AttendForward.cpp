@@ -50,16 +50,18 @@ ForwardOp ForwardOp::of(attn::AttendOp op) {
 }
 
 void ForwardKernel::stand() {
+  if (!splits && !windows)
+    order = tileOrder(attend, wide ? "1" : attendGrid(attend, attend.queryType(), schedule.getRows(), packed)[1],
+                      /*keys=*/false);
   Value place;
   if (splits) {
     Value number = b.programId(tile::Axis::X), most = frame.size(splits->most());
     place = b.div(number, most);
     split = b.sub(number, b.mul(place, most));
   }
-  standing =
-      findStanding(frame, attend, stored,
-                   {schedule.getRows(), /*keys=*/false, /*headsOf=*/std::nullopt, packed, wide ? wide->parts : 1, place,
-                    /*longestFirst=*/!splits && !windows});
+  standing = findStanding(
+      frame, attend, stored,
+      {schedule.getRows(), /*keys=*/false, /*headsOf=*/std::nullopt, packed, wide ? wide->parts : 1, place, order});
   if (wide) {
     part = partOf(b, *wide, standing);
     valueChunks = part->chunks;
@@ -463,7 +465,7 @@ void ForwardKernel::write(ArrayRef<Value> roots) {
   else
     writeTile(roots);
   auto grid = windows ? windowGrid(*windows, attend.queryType(), schedule.getRows(), each)
-                      : attendGrid(attend, attend.queryType(), schedule.getRows(), packed);
+                      : order.grid(attendGrid(attend, attend.queryType(), schedule.getRows(), packed));
   grid = overParts(grid, wide);
   if (splits)
     grid[0] = "(" + grid[0] + ") * " + splits->most();

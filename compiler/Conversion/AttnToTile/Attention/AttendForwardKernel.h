@@ -124,6 +124,7 @@ private:
   attn::ScheduleAttr schedule;
   const std::optional<WindowTiling> &windows;
   int64_t packed;  // query heads in a tile
+  TileOrder order; // of the launch's programs
   bool scaledLate; // scores are products, and scaled in the exponent
   KernelFrame frame;
   TileBuilder &b;

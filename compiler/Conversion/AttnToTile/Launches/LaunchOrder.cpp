@@ -100,28 +100,69 @@ static bool isEmptyWithout(attn::WholeTensorType type, StringRef symbol) {
   });
 }
 
-/// Whether one of a sum's terms is a positive number.
-static bool isNeverZero(StringRef extent) {
-  SmallVector<StringRef> terms;
-  extent.split(terms, '+');
-  return llvm::any_of(terms, [](StringRef term) {
+/// What stands between operators of an expression, outside of parentheses, each with the operator before it (0: none).
+static SmallVector<std::pair<char, StringRef>> partsOf(StringRef expression, StringRef operators) {
+  SmallVector<std::pair<char, StringRef>> parts;
+  int depth = 0;
+  size_t begin = 0;
+  char before = 0;
+  for (size_t i = 0; i <= expression.size(); ++i) {
+    char c = i < expression.size() ? expression[i] : operators.front();
+    depth += c == '(' ? 1 : c == ')' ? -1 : 0;
+    if (depth != 0 || !operators.contains(c))
+      continue;
+    parts.push_back({before, expression.slice(begin, i).trim()});
+    before = c;
+    begin = i + 1;
+  }
+  return parts;
+}
+
+/// An expression without parentheses around all of it.
+static StringRef withoutParentheses(StringRef expression) {
+  while (expression.starts_with("(")) {
+    int depth = 0;
+    size_t i = 0;
+    do {
+      depth += expression[i] == '(' ? 1 : expression[i] == ')' ? -1 : 0;
+    } while (++i < expression.size() && depth > 0);
+    if (i < expression.size() || depth != 0)
+      break;
+    expression = expression.drop_front().drop_back().trim();
+  }
+  return expression;
+}
+
+/// Whether `result` has no elements where an expression of its program's symbols is 0: a sum is where all its terms are,
+/// a product where one factor is. Quotients are 0 where what is divided is: a size by what divides it.
+static bool isEmptyWhereZero(attn::WholeTensorType result, StringRef expression) {
+  expression = withoutParentheses(expression.trim());
+  SmallVector<std::pair<char, StringRef>> terms = partsOf(expression, "+-"), factors = partsOf(expression, "*/");
+  auto isPositive = [](std::pair<char, StringRef> term) {
     int64_t number;
-    return !term.trim().getAsInteger(10, number) && number > 0;
-  });
+    return term.first != '-' && !term.second.getAsInteger(10, number) && number > 0;
+  };
+  if (llvm::any_of(terms, [](auto term) { return term.first == '-'; }))
+    return false;
+  if (llvm::any_of(terms, isPositive))
+    return true; // never 0
+  if (terms.size() > 1)
+    return llvm::any_of(terms, [&](auto term) { return isEmptyWhereZero(result, term.second); });
+  if (factors.size() > 1)
+    return llvm::all_of(factors,
+                        [&](auto factor) { return factor.first == '/' || isEmptyWhereZero(result, factor.second); });
+  if (expression.contains('-'))
+    return false;
+  SmallVector<StringRef> symbols = symbolsOf(expression);
+  auto covers = [&](StringRef symbol) { return isEmptyWithout(result, symbol); };
+  // Of a sum in a function one symbol is enough.
+  return symbols.empty() || (expression.contains('+') ? llvm::any_of(symbols, covers) : llvm::all_of(symbols, covers));
 }
 
 bool writesNothingWithoutBlocks(attn::LaunchOp launch) {
   return llvm::all_of(launch.getResultTypes(), [&](Type result) {
     return llvm::all_of(launch.getGrid().getAsRange<StringAttr>(), [&](StringAttr extent) {
-      auto covers = [&](StringRef symbol) { return isEmptyWithout(cast<attn::WholeTensorType>(result), symbol); };
-      if (isNeverZero(extent))
-        return true;
-      if (extent.getValue().contains('-'))
-        return false;
-      // A sum is 0 where all its terms are, a product where one factor is.
-      bool isSum = extent.getValue().contains('+');
-      SmallVector<StringRef> symbols = symbolsOf(extent);
-      return symbols.empty() || (isSum ? llvm::any_of(symbols, covers) : llvm::all_of(symbols, covers));
+      return isEmptyWhereZero(cast<attn::WholeTensorType>(result), extent.getValue());
     });
   });
 }

@@ -210,41 +210,18 @@ static SequenceBounds sequenceRead(KernelFrame &frame, const TensorParameter &cu
   return {begin, boundAt(1, begin)};
 }
 
-/// Whether later queries of a pattern have more keys, up to a last one: masks of language models.
-static bool goesOnForLonger(Attribute pattern) {
-  auto goesOn = [](Attribute each) { return goesOnForLonger(each); };
-  if (std::optional<attn::WindowAttr> window = attn::patterns::asWindow(pattern))
-    return !window->getLeft() && window->getRight();
-  if (auto both = dyn_cast<attn::AndAttr>(pattern))
-    return llvm::any_of(both.getPatterns(), goesOn);
-  if (auto either = dyn_cast<attn::OrAttr>(pattern))
-    return llvm::all_of(either.getPatterns(), goesOn);
-  if (auto heads = dyn_cast<attn::PerHeadAttr>(pattern))
-    return llvm::any_of(heads.getPatterns(), goesOn);
-  return false;
-}
-
-/// The number of a program among those of its head and batch, the last first where those have the most keys.
-static Value placeOf(TileBuilder &b, const Attend &attend, bool longestFirst) {
-  Value x = b.programId(tile::Axis::X);
-  if (!longestFirst || !llvm::any_of(attend.patterns, goesOnForLonger))
-    return x;
-  remarks::decided(remarks::tileOrder, attend.op)
-      << remark::reason("tiles of queries begin from the last, which has the most keys");
-  return b.sub(b.sub(b.numPrograms(tile::Axis::X), b.i32(1)), x);
-}
-
 Standing findStanding(KernelFrame &frame, const Attend &attend, const StoredValues &stored, const TiledSide &side) {
-  auto [rows, tileKeys, headsOf, packed, parts, place, longestFirst] = side;
+  auto [rows, tileKeys, headsOf, packed, parts, place, order] = side;
   TileBuilder &b = frame.b;
   Standing standing;
-  standing.tile = place ? place : placeOf(b, attend, longestFirst);
+  TilePlace own = placeIn(frame, order);
+  standing.tile = place ? place : own.tile;
   if (parts > 1) {
     standing.part = b.rem(standing.tile, b.i32(parts));
     standing.tile = b.div(standing.tile, b.i32(parts));
   }
   standing.number = standing.tile;
-  standing.head = b.mul(b.programId(tile::Axis::Y), b.i32(packed));
+  standing.head = b.mul(own.head, b.i32(packed));
   standing.batch = b.programId(tile::Axis::Z);
   standing.queryLength = frame.size(attend.queryType().dim(2));
   for (unsigned i = 0; i < attend.keys.size(); ++i)
@@ -254,14 +231,14 @@ Standing findStanding(KernelFrame &frame, const Attend &attend, const StoredValu
     const TensorParameter keys = frame.input(stored.at(attend.cuSeqlens[1]));
     auto [tiled, other] = tileKeys ? std::pair(keys, queries) : std::pair(queries, keys);
     Value lengths[] = {standing.queryLength, standing.keyLengths[0]};
-    SequenceBounds own = findSequence(frame, tiled, lengths[tileKeys], rows, packed, standing);
-    SequenceBounds read = own;
+    SequenceBounds tiles = findSequence(frame, tiled, lengths[tileKeys], rows, packed, standing);
+    SequenceBounds read = tiles;
     if (attend.cuSeqlens[0] != attend.cuSeqlens[1]) {
       read = sequenceRead(frame, other, lengths[!tileKeys], standing);
       // A program without a tile reads nothing.
-      read.end = b.select(b.less(own.begin, own.end), read.end, read.begin);
+      read.end = b.select(b.less(tiles.begin, tiles.end), read.end, read.begin);
     }
-    const SequenceBounds &query = tileKeys ? read : own, &key = tileKeys ? own : read;
+    const SequenceBounds &query = tileKeys ? read : tiles, &key = tileKeys ? tiles : read;
     standing.queryBase = query.begin;
     standing.keyBase = key.begin;
     standing.queryLength = b.sub(query.end, query.begin);

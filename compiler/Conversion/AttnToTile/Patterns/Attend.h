@@ -4,6 +4,7 @@
 #pragma once
 
 #include "compiler/Conversion/AttnToTile/Patterns/EmitArithmetic.h"
+#include "compiler/Conversion/AttnToTile/Patterns/TileOrder.h"
 #include "compiler/Conversion/AttnToTile/Rows/Puller.h"
 
 namespace weft {
@@ -99,9 +100,7 @@ struct TiledSide {
   int64_t packed = 1;              ///< query heads of a tile
   int64_t parts = 1;               ///< programs after one another that stand at the same tile
   mlir::Value place = {};          ///< i32: a program's number among those of its head and batch, null for its x
-  /// Programs of queries that have more keys the later they stand begin first. A block that is begun last ends last: the
-  /// shorter it is, the less others wait for it at the end of a launch.
-  bool longestFirst = false;
+  TileOrder order = {};            ///< without one of its own, a program's place
 };
 
 /// Finds out where the program stands.
