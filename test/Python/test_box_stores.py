@@ -238,6 +238,7 @@ def test_attention(D):
     text = ", ".join(f"{name}:fp16[B,{heads},N,{D}]:16" for name in "qkv")
     ptx, info = emitted(native_context().context.parse(attention.declare(text).text))
     assert "cp.async.bulk.tensor.4d.global" in ptx
+    assert "cp.async.bulk.tensor.5d" not in ptx, "heads that are counted by sections are one axis"
     start = torch.random.seed() % 2**31
     print("seed", start)
     torch.manual_seed(start)

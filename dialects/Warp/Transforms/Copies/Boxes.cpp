@@ -128,8 +128,10 @@ class AxesOf {
 public:
   /// `row`: the stride of lines, one product; null where there is one line. `inRows`: products of that stride and of what
   /// the launch knows besides are rows of the tensor, as those of a head among all heads' rows, and no axis of their own.
-  AxesOf(Box &box, const IndexSum *row, int64_t strideElements, bool inRows)
-      : box(box), unit(strideElements), inRows(inRows) {
+  /// `isWithin`: all of an address is known to lie in the tensor, so that a multiple of an axis' stride that the launch
+  /// knows is of that axis: heads that are counted by sections.
+  AxesOf(Box &box, const IndexSum *row, int64_t strideElements, bool inRows, bool isWithin)
+      : box(box), unit(strideElements), inRows(inRows), isWithin(isWithin) {
     box.coordinates.emplace_back();
     if (!row)
       return;
@@ -141,7 +143,13 @@ public:
 
   /// Why an offset is of no axis; empty where it is.
   StringRef add(const IndexSum &offset) {
-    for (const auto &[factors, coefficient] : offset.terms) {
+    auto places = llvm::to_vector(llvm::seq(offset.terms.size()));
+    if (isWithin) // a stride has its axis before its multiples
+      llvm::sort(places, [&](size_t a, size_t b) {
+        return std::pair(offset.terms[a].first.size(), a) < std::pair(offset.terms[b].first.size(), b);
+      });
+    for (size_t place : places) {
+      const auto &[factors, coefficient] = offset.terms[place];
       auto [ofLaunch, others] = splitOf(factors);
       if (llvm::any_of(others, [](Value each) { return !each.getType().isInteger(32); }))
         return "a coordinate is of 64 bits";
@@ -160,18 +168,36 @@ public:
   }
 
 private:
-  /// What the launch knows of a product but the stride of lines, where it may count rows.
-  std::optional<IndexSum::Factors> rowsIn(const IndexSum::Factors &factors, int64_t coefficient) const {
+  /// What the launch knows of a product but a stride, where it may be part of a coordinate.
+  static std::optional<IndexSum::Factors> restOf(const IndexSum::Factors &factors, const IndexSum::Factors &stride) {
     IndexSum::Factors rest = factors;
-    for (Value factor : rowFactors) {
+    for (Value factor : stride) {
       auto found = llvm::find(rest, factor);
       if (found == rest.end())
         return std::nullopt;
       rest.erase(found);
     }
-    bool fits = inRows && rowStride != 0 && coefficient % rowStride == 0;
-    return fits && llvm::all_of(rest, [](Value each) { return each.getType().isInteger(32); }) ? std::optional(rest)
-                                                                                               : std::nullopt;
+    return llvm::all_of(rest, [](Value each) { return each.getType().isInteger(32); }) ? std::optional(rest)
+                                                                                       : std::nullopt;
+  }
+
+  /// What the launch knows of a product but the stride of lines, where it may count rows.
+  std::optional<IndexSum::Factors> rowsIn(const IndexSum::Factors &factors, int64_t coefficient) const {
+    return inRows && rowStride != 0 && coefficient % rowStride == 0 ? restOf(factors, rowFactors) : std::nullopt;
+  }
+
+  /// Adds a product to an axis whose stride it is a multiple of, by numbers that the launch knows; false where none is.
+  bool addToMultiple(const IndexSum::Factors &stride, const IndexSum::Factors &coordinate, int64_t coefficient) {
+    for (size_t axis = rowStride != 0; axis < box.strides.size(); ++axis) {
+      const auto &[factors, taken] = box.strides[axis].terms.front();
+      std::optional<IndexSum::Factors> rest = restOf(stride, factors);
+      if (!rest || coefficient % taken != 0)
+        continue;
+      box.coordinates[axis + 1].add(llvm::to_vector<2>(llvm::concat<const Value>(*rest, coordinate)),
+                                    coefficient / taken);
+      return true;
+    }
+    return false;
   }
 
   /// Adds a product to the axis of its stride. Of a constant factor the stride takes what makes it the multiple that bulk
@@ -186,6 +212,8 @@ private:
       box.coordinates[axis + 1].add(coordinate, coefficient / taken);
       return true;
     }
+    if (isWithin && addToMultiple(stride, coordinate, coefficient))
+      return true;
     auto times = [&](int64_t factor) {
       IndexSum sum;
       sum.add(stride, factor);
@@ -202,7 +230,7 @@ private:
   Box &box;
   IndexSum::Factors rowFactors;
   int64_t rowStride = 0, unit;
-  bool inRows;
+  bool inRows, isWithin;
 };
 
 /// Sets the sizes that a mask gives; why it gives none, or empty. What no mask keeps from elements before a tensor's
@@ -332,15 +360,15 @@ StringRef placeIn(Box &box, const TilePlace &place, const IndexForm &form, const
   const Lines &lines = place.lines;
   const IndexSum *row = lines.line ? &form.steps[*lines.line] : nullptr;
   const int64_t unit = target.boxCopies.strideBytes / place.bytes;
-  AxesOf axes(box, row, unit, inRows);
+  bool isWithin =
+      place.op->getParentOfType<func::FuncOp>()->hasAttr(tile::ordersAccessesAttrName); // a program's tensors
+  AxesOf axes(box, row, unit, inRows, isWithin);
   if (StringRef hindrance = axes.add(form.offset); !hindrance.empty())
     return hindrance;
   if (int64_t(box.coordinates.size()) > target.boxCopies.mostRank)
     return "its address is a sum of more strides than a tensor map has axes";
   if (llvm::any_of(box.strides, [&](const IndexSum &each) { return each.divisibility() % unit != 0; }))
     return notMultiple;
-  bool isWithin =
-      place.op->getParentOfType<func::FuncOp>()->hasAttr(tile::ordersAccessesAttrName); // a program's tensors
   if (StringRef hindrance = setSizes(box, bounds, lines, isWithin); !hindrance.empty())
     return hindrance;
   // Boxes that begin between two units along their lines are illegal instructions (seen on an H200).
