@@ -931,14 +931,17 @@ def WarpSplitLoops : Pass<"warp-split-loops", "::mlir::func::FuncOp"> {
 }
 
 def WarpAwaitCopiesLate : Pass<"warp-await-copies-late", "::mlir::func::FuncOp"> {
-  let summary = "wait for what is copied before a loop when the loop's first bulk copies are under way";
+  let summary = "wait for what is copied before a loop when the loop's first copies are under way";
   let description = [{
     A `warp.async_wait` before a ring of bulk copies moves behind the barrier that lets these begin, with a proxy fence and a
     barrier of its own: copies before the loop and the loop's first arrive together. Where the ring is in a branch, a wait
     stays behind the branch too.
 
-    Left as it is where what was copied is read before, or where threads copy into the ring, whose groups the wait would
-    count.
+    Where threads copy into the ring, the wait moves behind the groups of its first copies, which it leaves pending, with what is read behind
+    it. Where that is in a branch, the other side waits too, and who reads behind both reads again.
+
+    Left as it is where what was copied is read before, or where a tile that was freed before the ring began would cost a resident block
+    beside it.
 
     Needs: rings as `warp-pipeline` and `warp-specialise` leave them, and no barriers but theirs.
 

@@ -18,6 +18,7 @@
 // far less than the way to device memory, which was gone twice.
 #include "dialects/Tile/IR/TileOps.h"
 #include "dialects/Warp/IR/WarpOps.h"
+#include "dialects/Warp/Transforms/Copies/LateGroups.h"
 #include "dialects/Warp/Transforms/Passes.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
@@ -127,4 +128,5 @@ void AwaitCopiesLate::runOnOperation() {
     for (AsyncWaitOp wait : waits)
       wait.erase();
   }
+  awaitGroupsLate(getOperation());
 }
