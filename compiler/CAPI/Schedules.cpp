@@ -35,9 +35,9 @@ std::variant<KernelChoices, std::string> capi::readSchedules(const llvm::json::O
              "'0.backward.values' or 'forward.rows.0', but got '" +
              key.str() + "'";
     choice.role = *role;
-    if (!readNumbers(
-            value,
-            {&choice.rows, &choice.columns, &choice.warps, &choice.stages, &choice.channels, &choice.cluster}, 4))
+    if (!readNumbers(value,
+                     {&choice.rows, &choice.columns, &choice.warps, &choice.stages, &choice.channels, &choice.cluster},
+                     4))
       return "expected the schedule of '" + key.str() +
              "' to be four integers (rows, columns, warps, stages), five (and channels of wide values, 0 for the "
              "default), or six (and programs of a cluster)";

@@ -67,9 +67,10 @@ Result<LaunchChoice> Launcher::launchVariant(const library::Kernel &kernel, size
     return std::unexpected(extents.error());
   const auto &[x, y, z] = variant.cluster;
   if (extents->x % x || extents->y % y || extents->z % z)
-    return failure(StatusCode::InvalidArgument,
-                   weft::format("'{}': expected a grid that clusters of {} x {} x {} blocks divide, but got {} x {} x {}",
-                                kernel.name, x, y, z, extents->x, extents->y, extents->z));
+    return failure(
+        StatusCode::InvalidArgument,
+        weft::format("'{}': expected a grid that clusters of {} x {} x {} blocks divide, but got {} x {} x {}",
+                     kernel.name, x, y, z, extents->x, extents->y, extents->z));
   Result<std::shared_ptr<driver::Kernel>> loaded = modules->load(variant);
   if (!loaded)
     return std::unexpected(loaded.error());

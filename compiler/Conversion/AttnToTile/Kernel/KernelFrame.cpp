@@ -203,7 +203,8 @@ SmallVector<Value> KernelFrame::finish(const KernelShape &shape) {
     promiseAlignment(kernel, first, tensor);
   kernel->setAttr(tile::kernelAttrName, b.getUnitAttr());
   kernel->setAttr(tile::ordersAccessesAttrName, b.getUnitAttr());
-  kernel->setAttr(tile::scheduleAttrName, tile::ScheduleAttr::get(b.getContext(), shape.warps, shape.stages, shape.cluster));
+  kernel->setAttr(tile::scheduleAttrName,
+                  tile::ScheduleAttr::get(b.getContext(), shape.warps, shape.stages, shape.cluster));
 
   if (shape.shares)
     kernel->setAttr(attn::sharesLaunchAttrName, b.getUnitAttr());
