@@ -10,7 +10,8 @@
 Both PTXs are made for one target, by default sm_80, and run on the simulator on fresh inputs, printed by their seed;
 results are compared with float64. A ratio is Weft's figure over Triton's. "Loop": machine instructions of a warp in the
 loop with most products for each m16n8k16's multiply-adds, whatever instructions make them. "Exposed": loads of a loop
-whose values are waited for in the same iteration with no product in between, beyond Triton's. Kernels are in
+whose values are waited for in the same iteration with no product in between, beyond Triton's. "Blocks": those that a
+multiprocessor holds at once, by registers, shared memory and warps, fewer than Triton's. Kernels are in
 tile_kernels; ``installed`` takes its from flash-linear-attention as installed. ``--inductor`` measures those that
 torch.compile writes of the functions in inductor_launches.py instead, whose results are compared with Triton's.
 ``--warps`` and ``--stages`` launch every kernel otherwise than its authors do.
@@ -47,6 +48,7 @@ RATIOS = {
     "seconds": "compile",
 }
 EXCESSES = {"spill_bytes": "spill bytes", "exposed_loads": "exposed"}
+DEFICITS = {"blocks": "blocks"}
 
 
 def ratio(row: dict[str, Any], key: str) -> float | None:
@@ -58,10 +60,11 @@ def ratio(row: dict[str, Any], key: str) -> float | None:
 
 
 def excess(row: dict[str, Any], key: str) -> int | None:
-    """How many more than Triton."""
+    """How many more than Triton; of what there should be more of, fewer."""
     if "weft" not in row or "triton" not in row:
         return None
-    return max(0, row["weft"][key] - row["triton"][key])
+    more = row["weft"][key] - row["triton"][key]
+    return max(0, -more if key in DEFICITS else more)
 
 
 def right(row: dict[str, Any]) -> bool:
@@ -84,10 +87,10 @@ def cell(value: float | None) -> str:
 def show(rows: list[dict[str, Any]], console: Console) -> None:
     """A line a kernel."""
     table = Table(title="Weft over Triton")
-    for name in ("kernel", "results", *RATIOS.values(), *EXCESSES.values()):
+    for name in ("kernel", "results", *RATIOS.values(), *EXCESSES.values(), *DEFICITS.values()):
         table.add_column(name, justify="left" if name in ("kernel", "results") else "right", overflow="fold")
     for row in rows:
-        counts = [excess(row, key) for key in EXCESSES]
+        counts = [excess(row, key) for key in EXCESSES | DEFICITS]
         excesses = ["" if not count else f"[bold]{count}[/]" for count in counts]
         table.add_row(row["name"], verdict(row), *(cell(ratio(row, key)) for key in RATIOS), *excesses)
     console.print(table)
@@ -109,13 +112,14 @@ def summary(rows: list[dict[str, Any]], console: Console) -> None:
             worst, middle = max(known), statistics.median(value for value, _ in known)
             above = sum(value > 1 for value, _ in known)
             table.add_row(title, f"{middle:.2f}", f"{worst[0]:.2f}", str(above), str(len(known)), worst[1])
-    for key, title in EXCESSES.items():
+    for key, title in (EXCESSES | DEFICITS).items():
         counts = [(count, row["name"]) for row in rows if (count := excess(row, key)) is not None]
         if counts:
             above = sum(count > 0 for count, _ in counts)
             worst_count = max(counts)
             name = worst_count[1] if worst_count[0] else ""
-            table.add_row(f"{title} beyond Triton's", "", str(worst_count[0]), str(above), str(len(counts)), name)
+            than = "below" if key in DEFICITS else "beyond"
+            table.add_row(f"{title} {than} Triton's", "", str(worst_count[0]), str(above), str(len(counts)), name)
     console.print(table)
 
 

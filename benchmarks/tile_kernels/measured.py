@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from weft.targets import occupancy, target_named
 
 from . import CASES, Case, load
 from .compiled import TARGET, Made, Peer, Request, by_weft, request, warm
@@ -157,7 +158,10 @@ def _keep(folder: pathlib.Path | None, name: str, side: str, code: Made) -> None
 def _figures(wanted: Request, code: Made, case: Case, checks: str) -> tuple[dict[str, Any], list[str], Any]:
     """What the table compares, the simulator's findings, and the tensors after the launch."""
     tensors, report = run(wanted, code, case, checks)
-    figures = counted(report) | vars(static(code)) | {"seconds": code.seconds, "off": errors(case, tensors)}
+    found = static(code)
+    blocks = occupancy(found.registers, code.warps, code.shared_bytes, target_named(wanted.target))
+    figures = counted(report) | vars(found) | {"blocks": blocks, "shared": code.shared_bytes}
+    figures |= {"seconds": code.seconds, "off": errors(case, tensors)}
     return figures, [str(each) for each in report.findings], tensors
 
 
