@@ -11,6 +11,7 @@ from weft.attention import attend
 from weft.testing import hold, masks
 from weft.testing.attention import Domain, attention
 from weft.testing.judge import drawn, judge
+from weft.testing.plans import launches
 
 HALF = torch.float16
 
@@ -211,3 +212,27 @@ def test_the_same_bits_every_time():
     first = gradients()
     for _ in range(5):
         assert all(torch.equal(x, y) for x, y in zip(first, gradients(), strict=True))
+
+
+SIZES = ((1, 8, 70, 32), (2, 6, 40, 32), (1, 7, 33, 32), (1, 12, 131, 32))
+
+
+@weft.program
+def of_several_sizes(q0, k0, v0, q1, k1, v1, q2, k2, v2, q3, k3, v3):
+    given = ((q0, k0, v0), (q1, k1, v1), (q2, k2, v2), (q3, k3, v3))
+    return tuple(weft.softmax(q, k, weft.causal()) @ v for q, k, v in given)
+
+
+def test_attentions_of_several_sizes_are_one_launch():
+    """Heads of which 8, 2, 1 and 4 stand side by side."""
+
+    def formula(*tensors, form):
+        given = zip(*[iter(tensors)] * 3, strict=True)
+        return tuple(plain(masks.causal(q.shape[2], q.shape[2]))(q, k, v, form) for q, k, v in given)
+
+    def inputs(randn):
+        return {f"{name}{i}": randn(*sizes) for i, sizes in enumerate(SIZES) for name in "qkv"}
+
+    hold(lambda: judge(of_several_sizes, formula, drawn(inputs, HALF), names=[f"out{i}" for i in range(len(SIZES))]))
+    found = launches(of_several_sizes, *drawn(inputs, HALF).values())
+    assert {part: len(names) for part, names in found.items()} == {"forward": 1, "backward": 3}

@@ -113,3 +113,90 @@ func.func @f_2(%x: !tile.ptr<f32>, %y: !tile.ptr<f32>) attributes {tile.kernel, 
   tile.store %y, %v : !tile.ptr<f32>
   return
 }
+
+// -----
+
+// What one extent is a multiple of and another divides by, here how many heads stand side by side, is no part of how many
+// programs there are; of a product, each factor.
+
+!t = !attn.tensor<[N, H], f32>
+!u = !attn.tensor<[M, G], f32>
+// CHECK-LABEL: func.func @abreast(
+// CHECK: attn.launch @f_batch({{.*}}) grid ["(cdiv(N, 64)) * (H) + (cdiv(M, 64)) * (G)", "1", "1"]
+func.func @abreast(%x: !t, %y: !u) -> (!t, !u) attributes {attn.program} {
+  %a = attn.launch @f(%x) grid ["(cdiv(N, 64)) * (1 + (H) % 2) * (1 + (H) % 4)", "(H) / ((1 + (H) % 2) * (1 + (H) % 4))", "1"] : (!t) -> !t
+  %b = attn.launch @f_2(%y) grid ["(cdiv(M, 64)) * 4", "(G) / (4)", "1"] : (!u) -> !u
+  return %a, %b : !t, !u
+}
+func.func @f(%x: !tile.ptr<f32>, %s: i64, %y: !tile.ptr<f32>, %t: i64) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 4, stages = 1>} {
+  %i = tile.program_id y : i32
+  %p = tile.addptr %x, %i : !tile.ptr<f32>, i32
+  %v = tile.load %p : !tile.ptr<f32>
+  tile.store %y, %v : !tile.ptr<f32>
+  return
+}
+func.func @f_2(%x: !tile.ptr<f32>, %s: i64, %y: !tile.ptr<f32>, %t: i64) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 4, stages = 1>} {
+  %i = tile.program_id y : i32
+  %p = tile.addptr %x, %i : !tile.ptr<f32>, i32
+  %v = tile.load %p : !tile.ptr<f32>
+  tile.store %y, %v : !tile.ptr<f32>
+  return
+}
+
+// -----
+
+// What divides one extent stays where no other is a multiple of it: a sum, of which it is a factor of one term, and what
+// is another number.
+
+!t = !attn.tensor<[N, H], f32>
+!u = !attn.tensor<[M, G], f32>
+// CHECK-LABEL: func.func @divided(
+// CHECK: attn.launch @f_batch({{.*}}) grid ["((N) * 2 + 2) * ((H) / (2)) + ((M) * 8) * ((G) / (4))", "1", "1"]
+func.func @divided(%x: !t, %y: !u) -> (!t, !u) attributes {attn.program} {
+  %a = attn.launch @f(%x) grid ["(N) * 2 + 2", "(H) / (2)", "1"] : (!t) -> !t
+  %b = attn.launch @f_2(%y) grid ["(M) * 8", "(G) / (4)", "1"] : (!u) -> !u
+  return %a, %b : !t, !u
+}
+func.func @f(%x: !tile.ptr<f32>, %s: i64, %y: !tile.ptr<f32>, %t: i64) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 4, stages = 1>} {
+  %i = tile.program_id y : i32
+  %p = tile.addptr %x, %i : !tile.ptr<f32>, i32
+  %v = tile.load %p : !tile.ptr<f32>
+  tile.store %y, %v : !tile.ptr<f32>
+  return
+}
+func.func @f_2(%x: !tile.ptr<f32>, %s: i64, %y: !tile.ptr<f32>, %t: i64) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 4, stages = 1>} {
+  %i = tile.program_id y : i32
+  %p = tile.addptr %x, %i : !tile.ptr<f32>, i32
+  %v = tile.load %p : !tile.ptr<f32>
+  tile.store %y, %v : !tile.ptr<f32>
+  return
+}
+
+// -----
+
+// A remainder is 0 where its number is not: the launch without blocks leaves results to zero, and stays apart.
+
+!t = !attn.tensor<[N, H], f32>
+!u = !attn.tensor<[M, G], f32>
+// CHECK-LABEL: func.func @remainder(
+// CHECK: attn.launch @f(
+// CHECK: attn.launch @f_2(
+func.func @remainder(%x: !t, %y: !u) -> (!t, !u) attributes {attn.program} {
+  %a = attn.launch @f(%x) grid ["cdiv(N, 64)", "(H) % 2", "1"] : (!t) -> !t
+  %b = attn.launch @f_2(%y) grid ["cdiv(M, 64)", "(G) % 2", "1"] : (!u) -> !u
+  return %a, %b : !t, !u
+}
+func.func @f(%x: !tile.ptr<f32>, %s: i64, %y: !tile.ptr<f32>, %t: i64) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 4, stages = 1>} {
+  %i = tile.program_id y : i32
+  %p = tile.addptr %x, %i : !tile.ptr<f32>, i32
+  %v = tile.load %p : !tile.ptr<f32>
+  tile.store %y, %v : !tile.ptr<f32>
+  return
+}
+func.func @f_2(%x: !tile.ptr<f32>, %s: i64, %y: !tile.ptr<f32>, %t: i64) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 4, stages = 1>} {
+  %i = tile.program_id y : i32
+  %p = tile.addptr %x, %i : !tile.ptr<f32>, i32
+  %v = tile.load %p : !tile.ptr<f32>
+  tile.store %y, %v : !tile.ptr<f32>
+  return
+}

@@ -109,3 +109,16 @@ func.func @packed(%q: !t, %k: !t, %v: !t, %s: !s) -> (!t, !l) attributes {attn.p
   %o, %lse = attn.attend %q keys(%k : !t) values(%v : !t) cu_seqlens(%s, %s : !s, !s) {patterns = [#attn.causal], scale = 0.125 : f32} : !t -> !t, !l
   return %o, %lse : !t, !l
 }
+
+// -----
+
+// Heads follow one another where how many stand side by side is a longer expression than a library's grids may have.
+
+!t = !attn.tensor<[B, the_number_of_heads_whose_name_is_much_longer_than_that_of_any_other, the_length_of_keys_whose_name_is_much_longer_than_that_of_any_other, 64], f16>
+!l = !attn.tensor<[B, the_number_of_heads_whose_name_is_much_longer_than_that_of_any_other, the_length_of_keys_whose_name_is_much_longer_than_that_of_any_other], f32>
+// CHECK-LABEL: func.func @long_names(
+// CHECK: attn.launch @attend({{.*}}) grid ["cdiv(the_length_of_keys_whose_name_is_much_longer_than_that_of_any_other, 128)", "the_number_of_heads_whose_name_is_much_longer_than_that_of_any_other", "B"]
+func.func @long_names(%q: !t, %k: !t, %v: !t) -> (!t, !l) attributes {attn.program} {
+  %o, %lse = attn.attend %q keys(%k : !t) values(%v : !t) {patterns = [#attn.causal], scale = 0.125 : f32} : !t -> !t, !l
+  return %o, %lse : !t, !l
+}

@@ -67,39 +67,6 @@ bool canAdvance(Operation *first, attn::LaunchOp second) {
   return true;
 }
 
-static std::string productOf(ArrayAttr grid) {
-  std::string product;
-  for (auto extent : grid.getAsRange<StringAttr>())
-    if (extent.getValue() != "1")
-      product += (product.empty() ? "(" : " * (") + extent.getValue().str() + ")";
-  return product.empty() ? "1" : product;
-}
-
-std::string gridOfAll(ArrayRef<attn::LaunchOp> launches) {
-  return llvm::join(llvm::map_range(launches, [](attn::LaunchOp launch) { return productOf(launch.getGrid()); }),
-                    " + ");
-}
-
-/// The symbols of a size.
-static SmallVector<StringRef> symbolsOf(StringRef size) {
-  SmallVector<StringRef> symbols;
-  while (!size.empty()) {
-    StringRef word = size.take_while([](char c) { return llvm::isAlnum(c) || c == '_'; });
-    if (!word.empty() && !llvm::isDigit(word.front()) && word != "cdiv" && word != "min" && word != "max")
-      symbols.push_back(word);
-    size = size.drop_front(std::max<size_t>(word.size(), 1));
-  }
-  return symbols;
-}
-
-/// Whether a tensor has no elements where `symbol` is 0: one of its sizes is a multiple of it, or a number of its
-/// parts.
-static bool isEmptyWithout(attn::WholeTensorType type, StringRef symbol) {
-  return llvm::any_of(type.getDims(), [&](StringAttr size) {
-    return size.getValue().find_first_of("+-") == StringRef::npos && llvm::is_contained(symbolsOf(size), symbol);
-  });
-}
-
 /// What stands between operators of an expression, outside of parentheses, each with the operator before it (0: none).
 static SmallVector<std::pair<char, StringRef>> partsOf(StringRef expression, StringRef operators) {
   SmallVector<std::pair<char, StringRef>> parts;
@@ -133,6 +100,89 @@ static StringRef withoutParentheses(StringRef expression) {
   return expression;
 }
 
+namespace {
+/// Factors of expressions, above a fraction's line and below it.
+struct Fraction {
+  SmallVector<StringRef> above, below;
+  void add(StringRef expression, bool isBelow);
+  void cancel();
+};
+} // namespace
+
+void Fraction::add(StringRef expression, bool isBelow) {
+  expression = withoutParentheses(expression.trim());
+  SmallVector<std::pair<char, StringRef>> factors = partsOf(expression, "*/");
+  if (partsOf(expression, "+-%").size() > 1)
+    factors.resize(1); // a sum is one factor, and so is a remainder
+  if (factors.size() > 1) {
+    for (auto [before, factor] : factors)
+      add(factor, isBelow != (before == '/'));
+  } else if (expression != "1") {
+    (isBelow ? below : above).push_back(expression);
+  }
+}
+
+void Fraction::cancel() {
+  llvm::erase_if(below, [&](StringRef factor) {
+    auto *same = llvm::find(above, factor);
+    if (same == above.end())
+      return false;
+    above.erase(same);
+    return true;
+  });
+}
+
+/// How many programs a grid has. What one extent divides by and another is a multiple of, such as how many heads stand
+/// side by side, is left out: what is divided in a grid is a multiple of what divides it.
+static std::string productOf(ArrayAttr grid) {
+  Fraction fraction;
+  for (auto extent : grid.getAsRange<StringAttr>())
+    fraction.add(extent.getValue(), /*isBelow=*/false);
+  size_t below = fraction.below.size();
+  fraction.cancel();
+  bool isShorter = fraction.below.size() < below;
+  std::string product;
+  auto multiply = [&](StringRef factor) { product += (product.empty() ? "(" : " * (") + factor.str() + ")"; };
+  if (isShorter) {
+    llvm::for_each(fraction.above, multiply);
+  } else {
+    for (auto extent : grid.getAsRange<StringAttr>())
+      if (extent.getValue() != "1")
+        multiply(extent.getValue());
+  }
+  if (product.empty())
+    product = "1";
+  if (isShorter)
+    for (StringRef factor : fraction.below)
+      product += " / (" + factor.str() + ")";
+  return product;
+}
+
+std::string gridOfAll(ArrayRef<attn::LaunchOp> launches) {
+  return llvm::join(llvm::map_range(launches, [](attn::LaunchOp launch) { return productOf(launch.getGrid()); }),
+                    " + ");
+}
+
+/// The symbols of a size.
+static SmallVector<StringRef> symbolsOf(StringRef size) {
+  SmallVector<StringRef> symbols;
+  while (!size.empty()) {
+    StringRef word = size.take_while([](char c) { return llvm::isAlnum(c) || c == '_'; });
+    if (!word.empty() && !llvm::isDigit(word.front()) && word != "cdiv" && word != "min" && word != "max")
+      symbols.push_back(word);
+    size = size.drop_front(std::max<size_t>(word.size(), 1));
+  }
+  return symbols;
+}
+
+/// Whether a tensor has no elements where `symbol` is 0: one of its sizes is a multiple of it, or a number of its
+/// parts.
+static bool isEmptyWithout(attn::WholeTensorType type, StringRef symbol) {
+  return llvm::any_of(type.getDims(), [&](StringAttr size) {
+    return size.getValue().find_first_of("+-") == StringRef::npos && llvm::is_contained(symbolsOf(size), symbol);
+  });
+}
+
 /// Whether `result` has no elements where an expression of its program's symbols is 0: a sum is where all its terms are,
 /// a product where one factor is. Quotients are 0 where what is divided is: a size by what divides it.
 static bool isEmptyWhereZero(attn::WholeTensorType result, StringRef expression) {
@@ -151,7 +201,7 @@ static bool isEmptyWhereZero(attn::WholeTensorType result, StringRef expression)
   if (factors.size() > 1)
     return llvm::all_of(factors,
                         [&](auto factor) { return factor.first == '/' || isEmptyWhereZero(result, factor.second); });
-  if (expression.contains('-'))
+  if (expression.find_first_of("-%") != StringRef::npos)
     return false;
   SmallVector<StringRef> symbols = symbolsOf(expression);
   auto covers = [&](StringRef symbol) { return isEmptyWithout(result, symbol); };

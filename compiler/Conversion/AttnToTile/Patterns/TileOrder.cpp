@@ -15,6 +15,10 @@ namespace weft {
 /// make the grid's expressions longer.
 static constexpr int mostDoublings = 3;
 
+/// The longest expression of how many heads stand side by side: of two names of some 50 letters. Extents of the grid
+/// have it beside a length or the heads, and a library's expressions have at most 1,000 characters.
+static constexpr size_t longestAbreast = 450;
+
 /// Whether later queries of a pattern have more keys, up to a last one: masks of language models.
 static bool goesOnForLonger(Attribute pattern) {
   auto goesOn = [](Attribute each) { return goesOnForLonger(each); };
@@ -67,6 +71,8 @@ TileOrder tileOrder(const Attend &attend, StringRef heads, bool keys) {
   int64_t bytes = (attend.headSize() + attend.valueSize()) * element.getIntOrFloatBitWidth() / 8;
   std::string length = (keys ? attend.queryType() : attend.keyType(domain)).dim(2).str();
   TileOrder order{!keys, abreastOf(heads, length, tokensInCache(TargetInfo::ofOrDefault(attend.op), bytes))};
+  if (order.abreast.size() > longestAbreast)
+    order.abreast = "1";
   if (order.lastFirst)
     remarks::decided(remarks::tileOrder, attend.op)
         << remark::reason("tiles of queries begin from the last, which has the most keys");
