@@ -99,7 +99,7 @@ public:
       : loop(ahead.loop), tiles(ahead.tiles), waits(waits), slice(ahead.slice), lateSlice(ahead.lateSlice),
         late(ahead.late), stages(stages), depth(stages - 1), b(loop), loc(loop.getLoc()) {
     hasGroups = llvm::any_of(tiles, [](const StagedTile &tile) { return !tile.mapped; });
-    bool hasBoxes = llvm::any_of(tiles, [](const StagedTile &tile) { return bool(tile.mapped); });
+    hasBoxes = llvm::any_of(tiles, [](const StagedTile &tile) { return bool(tile.mapped); });
     if (hasBoxes && stages < 3)
       return;
     llvm::DenseSet<Value> own;
@@ -131,7 +131,7 @@ private:
   /// Whether a branch leaves out iterations that are not run: what the loop carries has to be computed for these too, and
   /// one thread's copies have a branch already.
   bool branches() const {
-    return loop->hasAttr(tile::fewIterationsAttrName) && !boxes && late.none() && slice.carried.empty();
+    return loop->hasAttr(tile::fewIterationsAttrName) && !hasBoxes && late.none() && slice.carried.empty();
   }
   void startBranch(Iteration &one, Value stage);
   void cloneSlice(ArrayRef<Operation *> ordered, Iteration &iteration);
@@ -166,6 +166,7 @@ private:
   Location loc;
   SmallVector<Value> rings;
   std::optional<BoxRing> boxes; // where bulk copies fill tiles
+  bool hasBoxes = false;        // where they do
   bool hasGroups = false;       // where copies of threads do
   int64_t pitch = 0;            // bytes from the tiles of a stage to those of the next
   SmallVector<Operation *> orderedSlice, orderedLateSlice;
