@@ -10,10 +10,10 @@
 // FIT: remark: [Missed] default-schedule | Category:attention | Function=large | Reason="the default schedule 128x32x8x2 is made smaller: it takes 131072 bytes of shared memory, and a block has 101376"
 
 // ORDER: remark: [Analysis] tile-order | Category:attention | Function=causal | Reason="tiles of queries begin from the last, which has the most keys"
-// ORDER: Function=causal | Reason="tiles of 2, 4 or 8 heads, or of one, begin side by side, whose keys the L2 cache holds"
+// ORDER: Function=causal | Reason="tiles of 2 to 16 heads, or of one, begin side by side, whose keys the L2 cache holds"
 // ORDER: Function=causal
-// ORDER: Function=causal | Reason="tiles of 2, 4 or 8 heads, or of one, begin side by side, whose keys the L2 cache holds"
-// ORDER: Function=causal | Reason="tiles of 2, 4 or 8 heads, or of one, begin side by side, whose queries the L2 cache holds"
+// ORDER: Function=causal | Reason="tiles of 2 to 16 heads, or of one, begin side by side, whose keys the L2 cache holds"
+// ORDER: Function=causal | Reason="tiles of 2 to 16 heads, or of one, begin side by side, whose queries the L2 cache holds"
 // ORDER-NOT: Function=causal
 // ORDER-NOT: Function=window
 // ORDER: Function=known | Reason="tiles of 4 heads begin side by side, whose keys the L2 cache holds"

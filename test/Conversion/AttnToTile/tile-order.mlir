@@ -1,13 +1,13 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // RUN: weft-opt %s --split-input-file --attn-to-tile --canonicalize --cse | FileCheck %s
 
-// Tiles of queries of a causal pattern begin from the last, whose rows have the most keys, forward and for dq; tiles of keys in ascending order: the first have the most queries. Eight heads stand side by side, or four or two where the number of heads or the L2 cache lets no more.
+// Tiles of queries of a causal pattern begin from the last, whose rows have the most keys, forward and for dq; tiles of keys in ascending order: the first have the most queries. Sixteen heads stand side by side, or fewer where the number of heads or the L2 cache lets no more.
 
 !t = !attn.tensor<[B, H, N, 64], f16>
 !l = !attn.tensor<[B, H, N], f32>
 // CHECK-LABEL: func.func @causal(
-// CHECK: attn.launch @attend({{.*}}) grid ["(cdiv(N, 128)) * (1 + min(1, 40960 / max(1, N)) / (1 + (H) % 2)) * (1 + min(1, 20480 / max(1, N)) / (1 + (H) % 4)) * (1 + min(1, 10240 / max(1, N)) / (1 + (H) % 8))",
-// CHECK-SAME: "(H) / ((1 + min(1, 40960 / max(1, N)) / (1 + (H) % 2)) * {{.*}} / (1 + (H) % 8)))", "B"] {sizes = ["(1 + min(1, 40960
+// CHECK: attn.launch @attend({{.*}}) grid ["(cdiv(N, 128)) * (1 + min(1, 40960 / max(1, N)) / (1 + (H) % 2)) * (1 + min(1, 20480 / max(1, N)) / (1 + (H) % 4)) * (1 + min(1, 10240 / max(1, N)) / (1 + (H) % 8)) * (1 + min(1, 5120 / max(1, N)) / (1 + (H) % 16))",
+// CHECK-SAME: "(H) / ((1 + min(1, 40960 / max(1, N)) / (1 + (H) % 2)) * {{.*}} / (1 + (H) % 16)))", "B"] {sizes = ["(1 + min(1, 40960
 // CHECK: attn.launch @attend_backward_query({{.*}}) grid ["(cdiv(N, 128)) * (1 + min(
 // CHECK: attn.launch @attend_backward_keys({{.*}}) grid ["(cdiv(N, 64)) * (1 + min(
 // CHECK-LABEL: func.func @attend(
@@ -112,12 +112,12 @@ func.func @packed(%q: !t, %k: !t, %v: !t, %s: !s) -> (!t, !l) attributes {attn.p
 
 // -----
 
-// Heads follow one another where how many stand side by side is a longer expression than a library's grids may have.
+// Of long names fewer heads stand side by side: how many is an expression, of which a library's grids may have so much.
 
 !t = !attn.tensor<[B, the_number_of_heads_whose_name_is_much_longer_than_that_of_any_other, the_length_of_keys_whose_name_is_much_longer_than_that_of_any_other, 64], f16>
 !l = !attn.tensor<[B, the_number_of_heads_whose_name_is_much_longer_than_that_of_any_other, the_length_of_keys_whose_name_is_much_longer_than_that_of_any_other], f32>
 // CHECK-LABEL: func.func @long_names(
-// CHECK: attn.launch @attend({{.*}}) grid ["cdiv(the_length_of_keys_whose_name_is_much_longer_than_that_of_any_other, 128)", "the_number_of_heads_whose_name_is_much_longer_than_that_of_any_other", "B"]
+// CHECK: attn.launch @attend({{.*}}) grid ["(cdiv(the_length_of_keys_whose_name_is_much_longer_than_that_of_any_other, 128)) * (1 + min(1, 40960 / {{[^%]*}} % 2)) * (1 + min(1, 20480 / {{[^%]*}} % 4))",
 func.func @long_names(%q: !t, %k: !t, %v: !t) -> (!t, !l) attributes {attn.program} {
   %o, %lse = attn.attend %q keys(%k : !t) values(%v : !t) {patterns = [#attn.causal], scale = 0.125 : f32} : !t -> !t, !l
   return %o, %lse : !t, !l

@@ -11,12 +11,11 @@ using namespace mlir;
 
 namespace weft {
 
-/// The most heads that stand side by side is two to this power. More begin a little more evenly below 2,000 tokens, and
-/// make the grid's expressions longer.
-static constexpr int mostDoublings = 3;
+/// The most heads that stand side by side is two to this power: more begin hardly more evenly.
+static constexpr int mostDoublings = 4;
 
-/// The longest expression of how many heads stand side by side: of two names of some 50 letters. Extents of the grid
-/// have it beside a length or the heads, and a library's expressions have at most 1,000 characters.
+/// The longest expression of how many heads stand side by side. Extents of the grid have it beside a length or the heads,
+/// and a library's expressions have at most 1,000 characters.
 static constexpr size_t longestAbreast = 450;
 
 /// Whether later queries of a pattern have more keys, up to a last one: masks of language models.
@@ -40,7 +39,7 @@ static int64_t tokensInCache(const TargetInfo &target, int64_t bytes) {
 }
 
 /// The largest power of two, up to 2^mostDoublings, that divides `heads`, and so many of whose tokens, `length` each, are
-/// no more than `room`.
+/// no more than `room`; a smaller one where names are long.
 static std::string abreastOf(StringRef heads, StringRef length, int64_t room) {
   int64_t count = 0, tokens = 0;
   bool knowsHeads = !heads.getAsInteger(10, count), knowsTokens = !length.getAsInteger(10, tokens);
@@ -54,10 +53,13 @@ static std::string abreastOf(StringRef heads, StringRef length, int64_t room) {
     std::string holds = knowsTokens ? "1" : "min(1, " + std::to_string(most) + " / max(1, " + length.str() + "))";
     if (!knowsHeads)
       holds += " / (1 + (" + heads.str() + ") % " + std::to_string(abreast) + ")";
+    std::string doubled = (product.empty() ? "(1 + " : product + " * (1 + ") + holds + ")";
+    if (doubled.size() > longestAbreast)
+      break;
     if (holds == "1")
       known = abreast;
     else
-      product += (product.empty() ? "(1 + " : " * (1 + ") + holds + ")";
+      product = std::move(doubled);
   }
   return product.empty() ? std::to_string(known) : product;
 }
@@ -71,8 +73,6 @@ TileOrder tileOrder(const Attend &attend, StringRef heads, bool keys) {
   int64_t bytes = (attend.headSize() + attend.valueSize()) * element.getIntOrFloatBitWidth() / 8;
   std::string length = (keys ? attend.queryType() : attend.keyType(domain)).dim(2).str();
   TileOrder order{!keys, abreastOf(heads, length, tokensInCache(TargetInfo::ofOrDefault(attend.op), bytes))};
-  if (order.abreast.size() > longestAbreast)
-    order.abreast = "1";
   if (order.lastFirst)
     remarks::decided(remarks::tileOrder, attend.op)
         << remark::reason("tiles of queries begin from the last, which has the most keys");
@@ -80,7 +80,7 @@ TileOrder tileOrder(const Attend &attend, StringRef heads, bool keys) {
   if (order.abreast != "1")
     remarks::decided(remarks::tileOrder, attend.op) << remark::reason(
         "tiles of {0} begin side by side, whose {1} the L2 cache holds",
-        isKnown ? order.abreast + " heads" : "2, 4 or 8 heads, or of one,", keys ? "queries" : "keys");
+        isKnown ? order.abreast + " heads" : "2 to 16 heads, or of one,", keys ? "queries" : "keys");
   return order;
 }
 
