@@ -1,13 +1,16 @@
 # Part of Weft. SPDX-License-Identifier: Apache-2.0
 """Launches in which every warp spins end with a deadlock: at any seed, with loops that read clocks, back off or store
-what is there already. Those that wait for time, or for a warp that takes long, go on."""
+what is there already. Those that wait for time, for a warp that takes long, or for one another in turn, go on."""
 
 from __future__ import annotations
 
+import hopper_kernels as hopper
 import numpy as np
 import pytest
 import weft.simulator as simulator
+from hopper_kernels import INIT, bulk_load, expect, wait
 from snippets import kernel
+from test_findings_hopper import ADDS, COMMIT, FENCED, LOAD, WAIT, ZERO, multiply
 
 #: Of a loop around `L`: what a wait for memory that nobody writes is like.
 LOOPS = {
@@ -98,3 +101,43 @@ def test_time_is_not_moved_on_while_a_warp_walks_over_memory(seed):
     x = np.zeros(1, np.uint32)
     report = simulator.launch(kernel(body), "k", 1, 64, [x], seed=seed, limit=10**8)
     assert not report.findings and x[0] == 1, list(map(str, report.findings))
+
+
+def in_turn(rounds: int) -> str:
+    """Two warps go on in turns: each arrives where the other waits."""
+    steps = ["@%p0 mbarrier.init.shared.b64 [%r2], 1;\n@%p0 mbarrier.init.shared.b64 [%r3], 1;\nbar.sync 0;"]
+    steps.append("and.b32 %r4, %r0, 31; setp.eq.u32 %p2, %r4, 0; setp.lt.u32 %p4, %r0, 32; @!%p4 bra Q;")
+    for i in range(rounds):
+        steps.append("@%p2 mbarrier.arrive.shared.b64 _, [%r2];\n" + wait(i % 2, "%r3", f"A{i}"))
+    steps.append("bra.uni E;\nQ:")
+    for i in range(rounds):
+        steps.append(wait(i % 2, "%r2", f"B{i}") + "@%p2 mbarrier.arrive.shared.b64 _, [%r3];")
+    return "\n".join([*steps, "E:"])
+
+
+#: What warps do that wait for each other again and again, and the threads of a block: memory stays as it is.
+WAITS = {
+    "wgmma": (LOAD + ZERO + ADDS + (FENCED + multiply() + "\n" + COMMIT + WAIT) * 40, 256),
+    "mbarriers": (in_turn(40), 64),
+    "bulk copies": (
+        INIT
+        + "".join(expect(8192) + bulk_load(8192) + wait(i % 2, label=f"W{i}") + "bar.sync 0;\n" for i in range(40)),
+        128,
+    ),
+    "barriers": ("bar.sync 1, 128; barrier.sync 2;\n" * 40, 128),
+    "registers": (
+        "setmaxnreg.dec.sync.aligned.u32 24; setmaxnreg.inc.sync.aligned.u32 200;\n" * 20
+        + "setmaxnreg.dec.sync.aligned.u32 24;",
+        256,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WAITS)
+def test_who_waits_for_others_that_go_on_is_not_stuck(name):
+    """In many orders: a warp that waited, went on and waits again is none that spins for ever."""
+    body, block = WAITS[name]
+    text = hopper.kernel(body, shared=8192, attributes=".reqntid 256, 1, 1 .maxnreg 128" if name == "registers" else "")
+    for seed in range(300):
+        report = simulator.launch(text, "k", 1, block, [np.zeros(2048, np.uint32)], seed=seed)
+        assert not report.findings, (seed, report.findings[0])

@@ -40,8 +40,8 @@ uint64_t stateOf(const Warp &warp) {
 }
 
 /// Whether a warp's state came again since `changes`. Brent's cycle detection: it is compared with one that is kept
-/// at every power of two.
-bool comesAgain(Warp &warp, uint64_t changes) {
+/// at every power of two, or, with `first`, with the first alone.
+bool comesAgain(Warp &warp, uint64_t changes, bool first) {
   Recurrence &seen = warp.recurrence;
   if (seen.since != changes)
     seen = {.since = changes, .clockAt = seen.clockAt};
@@ -50,9 +50,17 @@ bool comesAgain(Warp &warp, uint64_t changes) {
   const uint64_t state = stateOf(warp);
   if (seen.looks && state == seen.kept)
     return seen.recurs = true;
-  if (std::has_single_bit(++seen.looks))
+  if (++seen.looks == 1 || (!first && std::has_single_bit(seen.looks)))
     seen.kept = state;
   return false;
+}
+
+template <typename Act> void eachWarp(const std::vector<std::unique_ptr<Cluster>> &resident, Act act) {
+  for (const auto &cluster : resident)
+    for (const auto &block : cluster->blocks)
+      for (Warp &warp : block->warps)
+        if (warp.live)
+          act(warp);
 }
 
 } // namespace
@@ -62,24 +70,30 @@ bool SpinWatch::visited(const std::vector<std::unique_ptr<Cluster>> &resident, b
   if (changes != since_ || more) {
     since_ = changes;
     visits_ = 0;
+    together_ = false;
     leave();
     return false;
   }
   if (++visits_ < visitsOfStates)
     return false;
   bool spins = true, waitsForTime = false;
-  auto look = [&](Warp &warp) {
-    if (!warp.live || comesAgain(warp, changes))
+  eachWarp(resident, [&](Warp &warp) {
+    if (comesAgain(warp, changes, together_))
       return;
     const bool waits = warp.recurrence.clockAt == changes && grid_.stillAt.load() != changes;
     spins &= waits && visits_ >= visitsOfClocks;
     waitsForTime |= waits;
-  };
-  for (const auto &cluster : resident)
-    for (const auto &block : cluster->blocks)
-      std::for_each(block->warps.begin(), block->warps.end(), look);
+  });
   if (!spins)
     return false;
+  if (!together_) {
+    together_ = true;
+    eachWarp(resident, [&](Warp &warp) {
+      warp.recurrence = {.since = changes, .clockAt = warp.recurrence.clockAt};
+      comesAgain(warp, changes, true);
+    });
+    return false;
+  }
   joined_ = true;
   std::lock_guard lock(grid_.spinMutex);
   grid_.spinning[this] = {since_, waitsForTime};

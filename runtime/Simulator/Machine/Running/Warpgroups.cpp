@@ -108,6 +108,7 @@ bool agrees(Warp &warp, const GroupStep &step) {
     group.steps.push_back(step);
   const GroupStep known = group.steps[size_t(mine - group.first)];
   ++mine;
+  warp.worker->changed = true; // others of the warpgroup may wait for this one
   for (uint64_t least = *std::min_element(group.done.begin(), group.done.end()); group.first < least; ++group.first)
     group.steps.pop_front();
   for (uint32_t i = first; i < first + groupWarps; ++i)
