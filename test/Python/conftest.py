@@ -81,8 +81,8 @@ def held(record_property):
         last = {}
 
         def judged():
-            last.clear()
-            last.update(draw())
+            nonlocal last
+            last = draw()  # which hold keeps, to compare several
             return last
 
         try:

@@ -160,6 +160,18 @@ def test_hold_compares_the_worst_of_several_draws_of_what_shares_its_errors():
             hold(iter([[summed(wrong_by(factor))] for factor in factors]).__next__)
 
 
+def test_hold_keeps_draws_that_fill_one_dict():
+    """Nine draws of a dict that each of them fills are nine, not the last nine times."""
+    same, kept = summed(wrong_by(2)), {}
+    draws = iter([*[same] * 3, replace(same, worst_limit=3 * same.worst_limit), *[same] * 5])
+
+    def again():
+        kept["out"] = next(draws)
+        return kept
+
+    hold(again)
+
+
 def formula(q, k, v, form="delta"):
     return attention(q, [Domain(k, v)], form=form)[0]
 

@@ -269,8 +269,9 @@ def _exceeding_together(draws: Sequence[Mapping[str, Accuracy]], keys: Collectio
     return wrong
 
 
-def _named(results: Sequence[Accuracy] | Mapping[str, Accuracy]) -> Mapping[str, Accuracy]:
-    return results if isinstance(results, Mapping) else {f"result {i}": x for i, x in enumerate(results)}
+def _named(results: Sequence[Accuracy] | Mapping[str, Accuracy]) -> dict[str, Accuracy]:
+    """By name, in a dict of its own: the next draw may fill the same one again."""
+    return dict(results if isinstance(results, Mapping) else {f"result {i}": x for i, x in enumerate(results)})
 
 
 def _excesses(results: Mapping[str, Accuracy]) -> dict[tuple[str, str], tuple[float, str]]:
