@@ -333,6 +333,9 @@ def test_wrong_files(weft_says, folder, name, tmp_path, monkeypatch):
             1,
             "sizes H, N of 'scores', but got B; on the command line, --sizes",
         ),
+        (["explain", "scores.py", "--sizes", "B=1,H=1,N=64,K=3"], 1, "but got 'K'"),
+        (["explain", "scores.py", "--why", "--sizes", "K=3"], 1, "but got 'K'"),
+        (["explain", "scores.py", "--num-warps", "8"], 1, "expected '--num-warps' with a kernel alone"),
         (["explain", "scores.py", "--stage", "x"], 1, "expected a stage among"),
         (
             ["explain", "scores.py", "--target", "sm_1"],

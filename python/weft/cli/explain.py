@@ -15,6 +15,7 @@ from weft.cli.shapes import sizes_of, triple
 
 if TYPE_CHECKING:
     from weft.explaining.way import Way
+    from weft.programs.trace import Traced
 
 DESCRIPTION = """\
 Compiles a program of FILE.py and prints what it became: the launches of its forward and of its backward, with grid,
@@ -77,6 +78,7 @@ def run(arguments: argparse.Namespace) -> int:
     any_kind = arguments.why or arguments.decisions or arguments.html or arguments.cycles
     kinds = ("__weft_program__", "__weft_jit__") if any_kind else ("__weft_program__",)
     what, kind = select(load_file(path), str(path), name, kinds, "program or kernel" if any_kind else "program")
+    _refuse_others(kind, arguments)
     if arguments.html:
         return _page(what, kind, arguments)
     if arguments.cycles:
@@ -86,6 +88,20 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.why:
         return _why(what, kind, arguments)
     return _launches(what, arguments)
+
+
+#: options that only kernels have, with what they are where nothing is said; and programs
+_OF_KERNELS = {"grid": (1, 1, 1), "arg": [], "num_warps": 4, "num_stages": 3, "cluster": 1}
+_OF_PROGRAMS = {"sizes": "", "forward_only": False, "stage": None}
+
+
+def _refuse_others(kind: str, arguments: argparse.Namespace) -> None:
+    """ValueError for an option that what was named would pass over."""
+    is_kernel = kind == "__weft_jit__"
+    for name, default in (_OF_PROGRAMS if is_kernel else _OF_KERNELS).items():
+        if getattr(arguments, name) != default:
+            other, this = ("program", "kernel") if is_kernel else ("kernel", "program")
+            raise ValueError(f"expected '--{name.replace('_', '-')}' with a {other} alone, but got it with a {this}")
 
 
 def _launches(program: Any, arguments: argparse.Namespace) -> int:
@@ -100,11 +116,20 @@ def _launches(program: Any, arguments: argparse.Namespace) -> int:
         whole = arguments.stage == "python"
         print(traced.plain if whole else stages(traced, arguments.stage, arguments.target, differentiate))
         return 0
-    sizes = sizes_of(arguments.sizes)
+    sizes = _sizes(traced, arguments)
     schedules = choices.chosen(traced.plain, arguments.target, sizes)
     found = explain(compiled(traced, arguments.target, differentiate, schedules), sizes)
     print(json.dumps(found.as_dict(), indent=2) if arguments.json else found)
     return 0
+
+
+def _sizes(traced: Traced, arguments: argparse.Namespace) -> dict[str, int]:
+    """The sizes of the command line, all of which the program has."""
+    from weft.programs.buckets import Symbols
+
+    sizes = sizes_of(arguments.sizes)
+    Symbols.of([{"dims": each.dims} for each in traced.inputs]).check(traced.name, sizes)
+    return sizes
 
 
 def _way(
@@ -119,7 +144,7 @@ def _way(
         options = Options(arguments.num_warps, arguments.num_stages, cluster=arguments.cluster)
         return of_kernel(what, arguments.signature, arguments.target, options, stages, decisions)
     traced = what.declare(arguments.signature)
-    schedules = choices.chosen(traced.plain, arguments.target, sizes_of(arguments.sizes))
+    schedules = choices.chosen(traced.plain, arguments.target, _sizes(traced, arguments))
     return of_program(traced, arguments.target, not arguments.forward_only, schedules, stages, decisions)
 
 

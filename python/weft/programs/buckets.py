@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -38,6 +38,14 @@ class Symbols:
     def all(self) -> tuple[str, ...]:
         """The names of all symbols, those of batch and heads first."""
         return self.batch + self.lengths
+
+    def check(self, program: str, sizes: Iterable[str]) -> None:
+        """ValueError where sizes name what is no symbol of the program's: a misspelt one would be passed over."""
+        for name in sizes:
+            if name not in self.all():
+                raise ValueError(
+                    f"expected sizes of '{program}', {', '.join(self.all()) or 'which has none'}, but got '{name}'"
+                )
 
 
 def symbols_of(expression: str) -> list[str]:

@@ -153,12 +153,7 @@ def _asked(
     else:
         traced = program.declare(signature, dict(static))
         target = target or default_target()
-        known = Symbols.of([{"dims": each.dims} for each in traced.inputs]).all()
-        for name in sizes or {}:
-            if name not in known:
-                raise ValueError(
-                    f"expected sizes of '{traced.name}', {', '.join(known) or 'which has none'}, but got '{name}'"
-                )
+        Symbols.of([{"dims": each.dims} for each in traced.inputs]).check(traced.name, sizes or {})
     return _Asked(traced, target, sizes or {}, Options(**options))
 
 
