@@ -104,6 +104,7 @@ std::vector<Stage> tileToLLVMStages(bool boxes, bool roles) {
          passes.addNestedPass<func::FuncOp>(warp::createWarpReadLate());
          passes.addNestedPass<func::FuncOp>(warp::createWarpJoinExchanges());
          passes.addNestedPass<func::FuncOp>(warp::createWarpAllocateShared());
+         passes.addNestedPass<func::FuncOp>(warp::createWarpOwnBytes());
          passes.addNestedPass<func::FuncOp>(warp::createWarpInsertBarriers());
          passes.addNestedPass<func::FuncOp>(warp::createWarpInsertProxyFences());
          passes.addNestedPass<func::FuncOp>(warp::createWarpDeferWaits());

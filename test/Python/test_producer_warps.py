@@ -149,7 +149,7 @@ def test_blocks_that_share_a_multiprocessor_keep_one_program():
 
 #: What both programs do at mbarriers, the block's barrier between making them and using them, and turns of
 #: warpgroups; but for the wait behind a loop, which is there for the next loop's turns.
-NEEDED = r"mbarrier\.(arrive|try_wait|init)|bar\.sync\s+0|bar\.arrive|^\s*bar\.sync\s+%r"
+NEEDED = r"mbarrier\.(arrive|try_wait|init)|bar\.sync\s+[02]|bar\.arrive|^\s*bar\.sync\s+%r"
 
 
 def dropped(kernel, run):

@@ -101,7 +101,7 @@ def test_rings_go_on_from_tile_to_tile(seed, monkeypatch, warps, stages, program
     given = (a, b, c, steps, np.int32(M), np.int32(N), np.int32(K))
     options = {"PROGRAMS": programs, "BM": BM, "BN": BN, "BK": BK, "num_warps": warps, "num_stages": stages}
     made, _ = compiled(uneven, *given, **options)
-    assert "\n    warp.mbarrier_init" in made.ir["pipelined"]  # before the loop over tiles
+    assert "\n      warp.mbarrier_init" in made.ir["pipelined"]  # by the producer, before the loop over tiles
     report = simulate(uneven, (programs,), *given, seed=order, **options)
     assert not report.findings
     for tile in range(6):

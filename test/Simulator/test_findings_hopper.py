@@ -94,6 +94,8 @@ PLANTS = [
     Plant("wgmma before the load has come", "async-unwaited", INIT + expect(8192) + bulk_load(8192) + "WAIT\n" + ZERO + ADDS
           + FENCED + multiply() + f" {BUG}\n" + COMMIT + WAIT + wait(label="L"), ("WAIT", wait()), seeds=(0, 1, 2, 3), also=("shared-race", "async-overwrite")),
     Plant("store of what a load may write", "async-unwaited", INIT + expect(2048) + bulk_load(2048) + "WAIT\n" + STORE + DONE + wait(label="L"), ("WAIT", wait()), seeds=(0, 1, 2, 3), also=("async-overwrite",)),
+    Plant("no barrier behind the init of an mbarrier", "shared-race", "@%p0 mbarrier.init.shared::cta.b64 [%r2], 1;\nBEGUN" + expect(512) + bulk_load(512)
+          + wait().replace(";\n", f"; {BUG}\n", 1) + "bar.sync 0;\n", ("BEGUN", "bar.sync 0;\n"), seeds=(0, 2, 4, 6), also=("mbarrier-misuse", "deadlock")),
     # Memory that is used while engines work on it.
     Plant("destination written", "async-overwrite", INIT + expect(2048) + bulk_load(2048) + "WAIT\n" + f"@%p0 st.shared.u32 [%r1], 3; {BUG}\n" + wait(label="L"),
           ("WAIT", wait())),
@@ -156,7 +158,7 @@ PLANTS = [
 FAULTY = {
     "LOADED": LOAD, "FIRST": FENCE, "ONE": "@%p0 ", "SKIP": "@%p4 bra E;\n", "ARRIVE [%r2]COUNT": "mbarrier.arrive.shared::cta.b64 _, [%r2]", "LEAVE": "@%p4 bra Q;",
     "LANE": "@%p4 add.s64 %d5, %d5, 2;", "SCALE": "@%p4 setp.eq.u32 %p3, 0, 1;", "WAY": "dec", "FEW": "120",
-    **dict.fromkeys(("PROXY", "AGAIN", "SECOND", "WAIT", "READ", "AWAIT", "COMMIT", "FENCE", "START", "END", "LESS"), ""),
+    **dict.fromkeys(("PROXY", "AGAIN", "SECOND", "WAIT", "READ", "AWAIT", "COMMIT", "FENCE", "START", "END", "LESS", "BEGUN"), ""),
 }  # fmt: skip
 TWIN = {**FAULTY, "WAIT": wait(), "END": wait()}
 

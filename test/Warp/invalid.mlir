@@ -490,6 +490,14 @@ func.func @barrier_c1(%p: i1) {
 
 // -----
 
+func.func @barrier_c2() {
+  // expected-error @below {{expected a barrier at which the producer arrives to be 'withProducer', and neither 'ofCluster' nor one 'where' something holds}}
+  warp.barrier {producerArrives}
+  return
+}
+
+// -----
+
 #s = #warp.layout<[8, 64], offset = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [0, 32], [1, 8], [2, 16], [4, 32]]>
 #b = #warp.layout<[1], offset = []>
 

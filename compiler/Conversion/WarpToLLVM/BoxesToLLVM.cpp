@@ -131,9 +131,10 @@ LogicalResult lowerTensorMap(TensorMapOp op, Emitter &e) {
   return success();
 }
 
-/// Whether a thread is the one that acts for the block: the first, or the first of the producer's.
-Value isFirst(Emitter &e, int64_t first = 0) {
+/// Whether a thread is the one that acts for the block where an op stands: the first, or the first of the producer's.
+Value isFirst(Operation *op, Emitter &e) {
   Value thread = e.thread();
+  const int64_t first = op->getParentOfType<ProducerOp>() ? int64_t(e.target.warpSize) * e.warps : 0;
   return e.atEntry(
       [&]() -> Value { return LLVM::ICmpOp::create(e.b, e.loc, LLVM::ICmpPredicate::eq, thread, e.i32(first)); });
 }
@@ -174,9 +175,10 @@ LogicalResult lowerForEachStage(Operation *op, Value ring, ArrayRef<std::string>
   int64_t pitch = alloc.getPitch().value_or(type.getTileBytes());
   for (int64_t stage = 0; stage < type.getStages(); ++stage)
     for (auto [index, code] : llvm::enumerate(codes))
-      e.inlineAsm(code, "r,b,~{memory}", {},
-                  {addressOf(e, e.offset(e.scalar(ring), stage * pitch + barrierBytes * int64_t(index))), isFirst(e)},
-                  /*sideEffects=*/true);
+      e.inlineAsm(
+          code, "r,b,~{memory}", {},
+          {addressOf(e, e.offset(e.scalar(ring), stage * pitch + barrierBytes * int64_t(index))), isFirst(op, e)},
+          /*sideEffects=*/true);
   return success();
 }
 
@@ -265,8 +267,10 @@ void addBoxLowerings(LoweringTable &table) {
     });
     if (failed(lowerForEachStage(op, op.getRing(), codes, e)))
       return failure();
-    if (e.cluster > 1)
-      e.inlineAsm("@$0 fence.mbarrier_init.release.cluster;", "b,~{memory}", {}, {isFirst(e)}, /*sideEffects=*/true);
+    // The producer copies to them with no barrier between.
+    if (e.cluster > 1 || op->getParentOfType<ProducerOp>())
+      e.inlineAsm("@$0 fence.mbarrier_init.release.cluster;", "b,~{memory}", {}, {isFirst(op, e)},
+                  /*sideEffects=*/true);
     return success();
   });
   table.add<MbarrierInvalOp>([](MbarrierInvalOp op, Emitter &e) {
@@ -283,7 +287,7 @@ void addBoxLowerings(LoweringTable &table) {
     return success();
   });
   table.add<IsFirstThreadOp>([](IsFirstThreadOp op, Emitter &e) {
-    e.bind(op.getResult(), isFirst(e, op->getParentOfType<ProducerOp>() ? e.target.warpSize * e.warps : 0));
+    e.bind(op.getResult(), isFirst(op, e));
     return success();
   });
   table.add<MbarrierWaitOp>([](MbarrierWaitOp op, Emitter &e) {

@@ -155,6 +155,10 @@ public:
   void barrier(bool withProducer = false);
   /// The same, where a predicate is true, which is one number in the whole block.
   void barrierWhere(mlir::Value where, bool withProducer);
+  /// The one at which the others wait for what the producer, which `arrives`, has begun.
+  void barrierOfBegin(bool arrives);
+  /// Its number: 0 is that of both programs, 1 that of the others. Turns have those from `firstBarrierOfTurns` on.
+  static constexpr int barrierOfBeginning = 2, firstBarrierOfTurns = 3;
   /// Of all threads of the cluster: `barrier.cluster`.
   void barrierOfCluster();
   /// Arrives at the barrier that lies in the cluster's block of a number where `address` (i32) is in this one; where `acts`

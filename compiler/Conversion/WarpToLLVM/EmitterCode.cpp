@@ -3,6 +3,7 @@
 
 #include "compiler/Conversion/WarpToLLVM/VectorAccess.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
 
@@ -161,6 +162,12 @@ void Emitter::barrier(bool withProducer) {
     NVVM::SyncWarpOp::create(b, loc, i32(-1));
   else
     NVVM::Barrier0Op::create(b, loc);
+}
+
+void Emitter::barrierOfBegin(bool arrives) {
+  const int number = barrierOfBeginning, threads = target.warpSize * int(warps + 1);
+  inlineAsm(llvm::formatv("bar.{0} {1}, {2};", arrives ? "arrive" : "sync", number, threads).str(), "~{memory}", {}, {},
+            /*sideEffects=*/true);
 }
 
 void Emitter::barrierWhere(Value where, bool withProducer) {

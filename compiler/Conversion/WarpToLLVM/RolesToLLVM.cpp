@@ -7,10 +7,10 @@
 //                                    ^end: llvm.return
 //                                    ^others: setmaxnreg.inc; use
 //
-// Turns of warpgroups, each at a named barrier of its own (PTX ISA 9.7.13.1), behind the two that blocks with roles have:
+// Turns of warpgroups, each at a named barrier of its own (PTX ISA 9.7.13.1), behind the three that blocks with roles have:
 //
-//   warp.turn_wait             ─▶    bar.sync 2 + warpgroup, 256
-//   warp.turn_pass             ─▶    bar.arrive 2 + (warpgroup + 1) mod warpgroups, 256
+//   warp.turn_wait             ─▶    bar.sync 3 + warpgroup, 256
+//   warp.turn_pass             ─▶    bar.arrive 3 + (warpgroup + 1) mod warpgroups, 256
 
 #include "compiler/Conversion/WarpToLLVM/Emitter.h"
 #include "dialects/Warp/IR/WarpOps.h"
@@ -89,7 +89,6 @@ Value warpgroup(Emitter &e) {
 
 /// Lets the warpgroup `only`, or each where there is none, do something at the barrier of its own turn or the next one's.
 void atTurn(StringRef instruction, bool next, std::optional<int64_t> only, Emitter &e) {
-  constexpr int64_t barriersOfRoles = 2;
   Value own, barrier, acts;
   e.atEntry([&]() -> Value {
     own = warpgroup(e);
@@ -99,7 +98,7 @@ void atTurn(StringRef instruction, bool next, std::optional<int64_t> only, Emitt
       Value isLast = LLVM::ICmpOp::create(e.b, e.loc, LLVM::ICmpPredicate::eq, behind, e.i32(warpgroupsOf(e)));
       own = LLVM::SelectOp::create(e.b, e.loc, isLast, e.i32(0), behind);
     }
-    return barrier = LLVM::AddOp::create(e.b, e.loc, own, e.i32(barriersOfRoles));
+    return barrier = LLVM::AddOp::create(e.b, e.loc, own, e.i32(Emitter::firstBarrierOfTurns));
   });
   int64_t threads = 2 * int64_t(e.target.warpSize) * e.target.warpgroups.warps;
   std::string text = llvm::formatv("{0}{1} $0, {2};", only ? "@$1 " : "", instruction, threads).str();

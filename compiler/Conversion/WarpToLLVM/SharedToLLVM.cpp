@@ -235,6 +235,8 @@ void addSharedLowerings(LoweringTable &table) {
   table.add<BarrierOp>([](BarrierOp op, Emitter &e) {
     if (op.getOfCluster())
       e.barrierOfCluster();
+    else if (op.getProducerArrives())
+      e.barrierOfBegin(/*arrives=*/op->getParentOfType<ProducerOp>() != nullptr);
     else if (op.getWhere())
       e.barrierWhere(e.scalar(op.getWhere()), op.getWithProducer());
     else

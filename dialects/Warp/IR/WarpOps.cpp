@@ -103,6 +103,9 @@ LogicalResult BarrierOp::verify() {
   if (getOfCluster() && getWhere())
     return emitOpError(
         "expected a barrier 'ofCluster' to be one at which all arrive, but got one 'where' something holds");
+  if (getProducerArrives() && (!getWithProducer() || getOfCluster() || getWhere()))
+    return emitOpError("expected a barrier at which the producer arrives to be 'withProducer', and neither 'ofCluster' "
+                       "nor one 'where' something holds");
   return success();
 }
 

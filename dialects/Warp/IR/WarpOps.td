@@ -302,17 +302,21 @@ def Warp_BarrierOp : Warp_Op<"barrier", [MemoryEffects<[MemRead, MemWrite]>]> {
   let description = [{
     Where a `warp.producer` stands in the kernel, its warp does not take part, and PTX counts the threads of the others, at a named barrier; but for `withProducer`, which both programs have.
     With `where`, the same number in all threads of the block, they arrive only if that is true: a predicate of the instruction.
+    With `producerArrives` the producer does not wait there: what it did before is seen by the others. PTX: `bar.arrive`, at a named barrier of its own, so that a kernel has one such.
     With `ofCluster` every thread of the cluster's blocks arrives, and sees what the others wrote to shared memory before. PTX: `barrier.cluster` (ISA 9.7.13.4).
 
-    C1: a barrier `ofCluster` is not one `where` something holds.
+    C1: a barrier `ofCluster` is not one `where` something holds. C2: one at which the producer arrives is `withProducer`, and neither of these.
 
     ```mlir
     warp.barrier
     ```
   }];
-  let arguments = (ins Optional<I1>:$where, UnitAttr:$withProducer, UnitAttr:$ofCluster);
+  let arguments = (ins Optional<I1>:$where, UnitAttr:$withProducer, UnitAttr:$ofCluster, UnitAttr:$producerArrives);
   let assemblyFormat = "(`where` $where^)? attr-dict";
-  let builders = [OpBuilder<(ins), [{ build($_builder, $_state, ::mlir::Value(), /*withProducer=*/false, /*ofCluster=*/false); }]>];
+  let builders = [OpBuilder<(ins), [{ build($_builder, $_state, ::mlir::Value()); }]>,
+                  OpBuilder<(ins "::mlir::Value":$where, CArg<"bool", "false">:$withProducer, CArg<"bool", "false">:$ofCluster), [{
+                    build($_builder, $_state, where, withProducer, ofCluster, /*producerArrives=*/false);
+                  }]>];
   let hasVerifier = 1;
 }
 

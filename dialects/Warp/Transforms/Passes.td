@@ -1266,6 +1266,47 @@ def WarpTakeTurns : Pass<"warp-take-turns", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::weft::warp::WarpDialect"];
 }
 
+def WarpOwnBytes : Pass<"warp-own-bytes", "::mlir::func::FuncOp"> {
+  let summary = "begin rings without a wait, and leave them without an end, where their bytes are nothing else";
+  let description = [{
+    A ring whose bytes of shared memory nothing has before it needs no fence and no barrier there. The first such ring whose copies a producer makes is begun by that: it makes the barriers, arrives where the others wait for them, and copies
+    at once. A ring whose barriers' bytes nothing has behind it is not ended, nor waited for where its tiles' bytes are nothing else either.
+
+    Rejects: nothing. It leaves alone rings in loops, where they come again, and kernels of clusters, whose blocks arrive at one another's barriers.
+
+    Needs: places in shared memory (`warp-allocate-shared`). It runs before `warp-insert-barriers`, which waits where something else has to.
+
+    ```mlir
+    #b = #warp.layout<[2], offset = [[1]]>
+    #s = #warp.layout<[8, 64], offset = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [0, 32], [1, 8], [2, 16], [4, 32]]>
+    module attributes {warp.target = "sm_90a"} {
+      func.func @f(%n: i32) attributes {tile.schedule = #tile.schedule<warps = 8, stages = 2>} {
+        %tiles = warp.alloc {offset = 0 : i64, pitch = 2048 : i64} : !warp.shared<stages = 2, 8x64xf16, #s>
+        %ring = warp.alloc {offset = 1024 : i64, pitch = 2048 : i64} : !warp.shared<stages = 2, 2xi64, #b>
+        warp.proxy_fence
+        warp.barrier
+        warp.mbarrier_init %ring {arrivals = array<i64: 1, 8>} : !warp.shared<stages = 2, 2xi64, #b>
+        warp.barrier {withProducer}
+        warp.barrier
+        warp.mbarrier_inval %ring : !warp.shared<stages = 2, 2xi64, #b>
+        warp.dealloc %ring : !warp.shared<stages = 2, 2xi64, #b>
+        return
+      }
+    }
+    ```
+    becomes
+    ```mlir
+    %ring = warp.alloc {offset = 1024 : i64, pitch = 2048 : i64} : <stages = 2, 2xi64, ...>
+    warp.produce {
+      warp.mbarrier_init %ring {arrivals = array<i64: 1, 8>} : <stages = 2, 2xi64, ...>
+    }
+    warp.barrier {producerArrives, withProducer}
+    warp.dealloc %ring : <stages = 2, 2xi64, ...>
+    ```
+  }];
+  let dependentDialects = ["::weft::warp::WarpDialect"];
+}
+
 def WarpKeepRings : Pass<"warp-keep-rings", "::mlir::func::FuncOp"> {
   let summary = "let a producer's ring outlive an iteration of the loop around its own";
   let description = [{

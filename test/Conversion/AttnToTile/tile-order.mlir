@@ -17,22 +17,23 @@
 // CHECK: %[[COUNT:.*]] = tile.num_programs {{ *}}x
 // CHECK: %[[LAST:.*]] = arith.subi %[[COUNT]], %c1
 // CHECK: %[[DOWN:.*]] = arith.subi %[[LAST]], %[[X]]
-// CHECK: %[[TILE:.*]] = arith.divui %[[DOWN]], %[[ABREAST]]
+// CHECK: %[[BITS:.*]] = math.cttz %[[ABREAST]]
+// CHECK: %[[TILE:.*]] = arith.shrui %[[DOWN]], %[[BITS]]
+// CHECK: %[[MASK:.*]] = arith.subi %[[ABREAST]], %c1
+// CHECK: %[[PLACE:.*]] = arith.andi %[[DOWN]], %[[MASK]]
 // CHECK: %[[FIRST:.*]] = arith.muli %[[Y]], %[[ABREAST]]
-// CHECK: %[[BEFORE:.*]] = arith.muli %[[TILE]], %[[ABREAST]]
-// CHECK: %[[PLACE:.*]] = arith.subi %[[DOWN]], %[[BEFORE]]
 // CHECK: arith.addi %[[FIRST]], %[[PLACE]]
 // CHECK: arith.muli %[[TILE]], %c128
 // CHECK-LABEL: func.func @attend_backward_query(
 // CHECK: %[[X:.*]] = tile.program_id {{ *}}x
 // CHECK: tile.num_programs {{ *}}x
 // CHECK: %[[DOWN:.*]] = arith.subi %{{.*}}, %[[X]]
-// CHECK: %[[TILE:.*]] = arith.divui %[[DOWN]], %
+// CHECK: %[[TILE:.*]] = arith.shrui %[[DOWN]], %
 // CHECK: arith.muli %[[TILE]], %c128
 // CHECK-LABEL: func.func @attend_backward_keys(
 // CHECK: %[[X:.*]] = tile.program_id {{ *}}x
 // CHECK-NOT: tile.num_programs
-// CHECK: %[[TILE:.*]] = arith.divui %[[X]], %
+// CHECK: %[[TILE:.*]] = arith.shrui %[[X]], %
 // CHECK: arith.muli %[[TILE]], %c64
 func.func @causal(%q: !t, %k: !t, %v: !t, %delta: !l, %g: !t) -> (!t, !t, !t, !t) attributes {attn.program} {
   %o, %lse = attn.attend %q keys(%k : !t) values(%v : !t) {patterns = [#attn.causal], scale = 0.125 : f32} : !t -> !t, !l
@@ -103,7 +104,7 @@ func.func @seven(%q: !t, %k: !t, %v: !t) -> (!t, !l) attributes {attn.program} {
 // CHECK: %[[X:.*]] = tile.program_id {{ *}}x
 // CHECK: tile.num_programs {{ *}}x
 // CHECK: %[[DOWN:.*]] = arith.subi %{{.*}}, %[[X]]
-// CHECK: arith.divui %[[DOWN]], %
+// CHECK: arith.shrui %[[DOWN]], %
 // CHECK: scf.for
 func.func @packed(%q: !t, %k: !t, %v: !t, %s: !s) -> (!t, !l) attributes {attn.program} {
   %o, %lse = attn.attend %q keys(%k : !t) values(%v : !t) cu_seqlens(%s, %s : !s, !s) {patterns = [#attn.causal], scale = 0.125 : f32} : !t -> !t, !l

@@ -6,6 +6,7 @@
 #include "compiler/Target/TargetInfo.h"
 #include "dialects/Attn/Pattern/Membership.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 
 using namespace mlir;
 
@@ -78,9 +79,9 @@ TileOrder tileOrder(const Attend &attend, StringRef heads, bool keys) {
         << remark::reason("tiles of queries begin from the last, which has the most keys");
   bool isKnown = order.abreast.find('(') == std::string::npos;
   if (order.abreast != "1")
-    remarks::decided(remarks::tileOrder, attend.op) << remark::reason(
-        "tiles of {0} begin side by side, whose {1} the L2 cache holds",
-        isKnown ? order.abreast + " heads" : "2 to 16 heads, or of one,", keys ? "queries" : "keys");
+    remarks::decided(remarks::tileOrder, attend.op)
+        << remark::reason("tiles of {0} begin side by side, whose {1} the L2 cache holds",
+                          isKnown ? order.abreast + " heads" : "2 to 16 heads, or of one,", keys ? "queries" : "keys");
   return order;
 }
 
@@ -97,9 +98,11 @@ TilePlace placeIn(KernelFrame &frame, const TileOrder &order) {
     x = b.sub(b.sub(b.numPrograms(tile::Axis::X), b.i32(1)), x);
   if (order.abreast == "1")
     return {x, y};
+  // A power of two: dividing by one would take as long as a block's first copy does.
   Value abreast = frame.size(order.abreast);
-  Value tile = arith::DivUIOp::create(b, x, abreast);
-  return {tile, b.add(b.mul(y, abreast), b.sub(x, b.mul(tile, abreast)))};
+  Value tile = arith::ShRUIOp::create(b, x, math::CountTrailingZerosOp::create(b, abreast));
+  Value within = arith::AndIOp::create(b, x, b.sub(abreast, b.i32(1)));
+  return {tile, b.add(b.mul(y, abreast), within)};
 }
 
 } // namespace weft

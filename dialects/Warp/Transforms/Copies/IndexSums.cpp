@@ -154,6 +154,15 @@ static Value dividendOf(Value value) {
   return isQuotient(a, x, b) || isQuotient(b, x, a) ? x : Value();
 }
 
+/// Whether a difference is the number of a program counted from the last: programs - 1 - program.
+static bool countsFromLast(arith::SubIOp difference) {
+  auto number = difference.getRhs().getDefiningOp<tile::ProgramIdOp>();
+  auto last = difference.getLhs().getDefiningOp<arith::SubIOp>();
+  auto count = last && matchPattern(last.getRhs(), m_One()) ? last.getLhs().getDefiningOp<tile::NumProgramsOp>()
+                                                            : tile::NumProgramsOp();
+  return number && count && number.getAxis() == count.getAxis();
+}
+
 bool isNeverNegative(Value value) {
   IntegerAttr number;
   if (matchPattern(value, m_Constant(&number)))
@@ -175,6 +184,8 @@ bool isNeverNegative(Value value) {
     return second() && isNeverNegative(op->getOperand(2));
   if (Value dividend = dividendOf(value))
     return isNeverNegative(dividend);
+  if (auto difference = dyn_cast<arith::SubIOp>(op))
+    return countsFromLast(difference);
   return isa<arith::DivSIOp, arith::DivUIOp, arith::RemSIOp, arith::RemUIOp, arith::ShRSIOp, arith::ShRUIOp,
              arith::ShLIOp, arith::ExtSIOp>(op) &&
          first();

@@ -231,12 +231,32 @@ bool missesInit(const LaneOperation &op) {
   return true;
 }
 
+/// A lane uses its own block's mbarrier knowing that it was initialised, or is reported: whoever comes to it first finds
+/// other bytes. Later arrivals hide that from the shadow, which knows the last write alone.
+void checkInit(const LaneOperation &op) {
+  auto known = op.block.mbarriers.find(op.offset());
+  if (known == op.block.mbarriers.end() || !tracksShared(op.warp))
+    return;
+  const MbarrierHistory &history = known->second;
+  const bool isOwn = history.initWarp == op.warp.index && history.initLane == op.lane;
+  if (isOwn || op.block.shadow.clocksOf(op.warp.index)[history.initWarp] >= history.initClock ||
+      happenedBefore(op.warp, op.lane, history.initWarp, history.initLane, history.initClock))
+    return;
+  report(op.warp, FindingKind::SharedRace, op.lane,
+         format("uses the mbarrier at byte {} of shared memory, and no barrier orders that after mbarrier.init",
+                op.offset()),
+         format("warp {}, lane {} initialised it at {}", history.initWarp, history.initLane,
+                siteName(op.warp, history.initPc)));
+}
+
 /// Stores the object, and releases what the lane did before to those who wait for it.
 void storeObject(const LaneOperation &op, uint64_t next) {
   Warp &warp = op.warp;
   const What what = op.form.what;
   const bool arrives = what != What::Init && what != What::Inval;
   warp.worker->changed = true;
+  if (arrives && !op.remote())
+    checkInit(op);
   if (arrives)
     rememberObject(op.block, {warp.block->rank, warp.index, op.lane, op.block.clockOf(warp), warp.here()}, op.offset(),
                    op.object, next);
@@ -272,6 +292,7 @@ bool testPhase(LaneOperation &op) {
     op.misuse("waits for an mbarrier of another block of the cluster");
     return true;
   }
+  checkInit(op);
   const bool byParity = op.form.what == What::TestParity;
   const uint64_t asked = byParity ? op.operand : phase(op.operand);
   auto lasts = [&] { return byParity ? (phase(op.object) & 1) == (asked & 1) : phase(op.object) == asked; };
