@@ -91,6 +91,8 @@ std::vector<Stage> tileToLLVMStages(bool boxes, bool roles) {
          passes.addNestedPass<func::FuncOp>(warp::createWarpPipeline({boxes}));
          if (roles)
            passes.addNestedPass<func::FuncOp>(warp::createWarpSpecialise());
+         if (boxes)
+           passes.addNestedPass<func::FuncOp>(warp::createWarpCopyWithRing());
          passes.addNestedPass<func::FuncOp>(warp::createWarpAwaitCopiesLate());
          passes.addNestedPass<func::FuncOp>(warp::createWarpLoadAhead());
          if (boxes)

@@ -1266,6 +1266,92 @@ def WarpTakeTurns : Pass<"warp-take-turns", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::weft::warp::WarpDialect"];
 }
 
+def WarpCopyWithRing : Pass<"warp-copy-with-ring", "::mlir::func::FuncOp"> {
+  let summary = "copy what a loop reads in each iteration with the first tiles of its ring";
+  let description = [{
+    A tile that threads copy before a kernel's first ring, and that nobody reads who has not waited for the ring's first tiles, is copied as boxes on the barrier of these, which expects its bytes too.
+
+    Rejects: nothing. It leaves alone copies that are no boxes, kernels that use shared memory before, and those of clusters.
+
+    Needs: rings of bulk copies (`warp-pipeline`). It runs behind `warp-specialise`, so that the producer makes the copies, and before `warp-await-copies-late`.
+
+    ```mlir
+    #b = #warp.layout<[1]>
+    #s = #warp.layout<[64, 64], offset = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [0, 32], [1, 8], [2, 16], [4, 32], [8, 0], [16, 0], [32, 0]]>
+    #t = #warp.layout<[64, 64], offset = [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0], [32, 0], [8, 1], [16, 2], [32, 4], [0, 8], [0, 16], [0, 32]]>
+    #a = #warp.layout<[64, 64], register = [[0, 1], [8, 0], [0, 8], [0, 16], [0, 32]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], warp = [[16, 0], [32, 0]]>
+    #p = #warp.layout<[64, 64], register = [[0, 1], [0, 2], [0, 4], [16, 0], [32, 0]], lane = [[0, 8], [0, 16], [0, 32], [1, 0], [2, 0]], warp = [[4, 0], [8, 0]]>
+    #column = #warp.layout<[64, 1], register = [[16, 0], [32, 0]], lane = [[0, 0], [0, 0], [0, 0], [1, 0], [2, 0]], warp = [[4, 0], [8, 0]]>
+    #row = #warp.layout<[1, 64], register = [[0, 1], [0, 2], [0, 4]], lane = [[0, 8], [0, 16], [0, 32], [0, 0], [0, 0]], warp = [[0, 0], [0, 0]]>
+    #c = #warp.layout<[64], register = [[16], [32]], lane = [[0], [0], [0], [1], [2]], warp = [[4], [8]]>
+    #r = #warp.layout<[64], register = [[1], [2], [4]], lane = [[8], [16], [32], [0], [0]], warp = [[0], [0]]>
+    module attributes {warp.target = "sm_90a"} {
+      func.func @f(%q: !tile.ptr<f16> {tile.divisibility = 16 : i32}, %map: !warp.tensor_map, %n: i32) attributes {tile.orders_accesses, tile.schedule = #tile.schedule<warps = 4, stages = 2>} {
+        %c0 = arith.constant 0 : i32
+        %c1 = arith.constant 1 : i32
+        %width = arith.constant dense<64> : tensor<64x1xi32, #column>
+        %zero = arith.constant dense<0.0> : tensor<64x64xf32, #a>
+        %lines = tile.make_range {start = 0 : i32, end = 64 : i32} : tensor<64xi32, #c>
+        %along = tile.make_range {start = 0 : i32, end = 64 : i32} : tensor<64xi32, #r>
+        %ls = tile.expand_dims %lines {axis = 1 : i32} : tensor<64xi32, #c> -> tensor<64x1xi32, #column>
+        %as = tile.expand_dims %along {axis = 0 : i32} : tensor<64xi32, #r> -> tensor<1x64xi32, #row>
+        %begins = arith.muli %ls, %width : tensor<64x1xi32, #column>
+        %far = tile.broadcast %begins : tensor<64x1xi32, #column> -> tensor<64x64xi32, #p>
+        %near = tile.broadcast %as : tensor<1x64xi32, #row> -> tensor<64x64xi32, #p>
+        %offsets = arith.addi %far, %near : tensor<64x64xi32, #p>
+        %base = tile.splat %q : !tile.ptr<f16> -> tensor<64x64x!tile.ptr<f16>, #p>
+        %pointers = tile.addptr %base, %offsets : tensor<64x64x!tile.ptr<f16>, #p>, tensor<64x64xi32, #p>
+        %tile = warp.alloc : !warp.shared<64x64xf16, #s>
+        warp.async_copy %pointers to %tile {contiguity = 8 : i32} : tensor<64x64x!tile.ptr<f16>, #p> -> !warp.shared<64x64xf16, #s>
+        warp.async_commit
+        warp.async_wait {pending = 0 : i32}
+        %tiles = warp.alloc : !warp.shared<stages = 2, 64x64xf16, #s>
+        %ring = warp.alloc : !warp.shared<stages = 2, 1xi64, #b>
+        warp.barrier
+        warp.mbarrier_init %ring : !warp.shared<stages = 2, 1xi64, #b>
+        %acts = warp.is_first_thread
+        scf.if %acts {
+          %first = warp.stage %ring[%c0] {step = 9216 : i64} : !warp.shared<stages = 2, 1xi64, #b> -> !warp.shared<1xi64, #b>
+          warp.mbarrier_expect %first {bytes = 8192 : i64} : !warp.shared<1xi64, #b>
+          %to = warp.stage %tiles[%c0] {step = 9216 : i64} : !warp.shared<stages = 2, 64x64xf16, #s> -> !warp.shared<64x64xf16, #s>
+          warp.box_copy %map[%c0, %c0] to %to on %first : !warp.shared<64x64xf16, #s>, !warp.shared<1xi64, #b>
+        }
+        warp.barrier
+        %sums = scf.for %i = %c0 to %n step %c1 iter_args(%sum = %zero) -> (tensor<64x64xf32, #a>) : i32 {
+          %full = warp.stage %ring[%c0] {step = 9216 : i64} : !warp.shared<stages = 2, 1xi64, #b> -> !warp.shared<1xi64, #b>
+          warp.mbarrier_wait %full, %c0 : !warp.shared<1xi64, #b>
+          %k = warp.stage %tiles[%c0] {step = 9216 : i64} : !warp.shared<stages = 2, 64x64xf16, #s> -> !warp.shared<64x64xf16, #s>
+          %turned = warp.permute_shared %k {order = array<i32: 1, 0>} : !warp.shared<64x64xf16, #s> -> !warp.shared<64x64xf16, #t>
+          %product = warp.wgmma %tile, %turned, %sum {shape = array<i32: 64, 64, 16>} : !warp.shared<64x64xf16, #s> * !warp.shared<64x64xf16, #t> -> tensor<64x64xf32, #a>
+          %next = warp.wgmma_wait %product {pending = 0 : i32} : tensor<64x64xf32, #a>
+          scf.yield %next : tensor<64x64xf32, #a>
+        }
+        return
+      }
+    }
+    ```
+    becomes
+    ```mlir
+    %query = warp.tensor_map %q ... {box = array<i32: 64, 64>} : <f16>
+    ...
+    %tile = warp.alloc : <64x64xf16, ...>
+    ...
+    warp.mbarrier_init %ring : <stages = 2, 1xi64, ...>
+    %acts = warp.is_first_thread
+    scf.if %acts {
+      %first = warp.stage %ring[%c0] {step = 9216 : i64} : ...
+      warp.mbarrier_expect %first {bytes = 16384 : i64} : <1xi64, ...>
+      warp.box_copy %query[...] to %tile on %first : <64x64xf16, ...>, <1xi64, ...>
+      %to = warp.stage %tiles[%c0] {step = 9216 : i64} : ...
+      warp.box_copy %map[%c0, %c0] to %to on %first : <64x64xf16, ...>, <1xi64, ...>
+    }
+    ...
+    ... = warp.wgmma %tile, ...
+    ```
+  }];
+  let dependentDialects = ["::weft::warp::WarpDialect", "::mlir::arith::ArithDialect", "::weft::tile::TileDialect"];
+}
+
 def WarpOwnBytes : Pass<"warp-own-bytes", "::mlir::func::FuncOp"> {
   let summary = "begin rings without a wait, and leave them without an end, where their bytes are nothing else";
   let description = [{

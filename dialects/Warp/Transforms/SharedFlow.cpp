@@ -5,6 +5,7 @@
 #include "dialects/Warp/IR/WarpOps.h"
 #include "dialects/Warp/Transforms/Scratch.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Interfaces/LoopLikeInterface.h"
 
 using namespace mlir;
 using namespace weft::warp;
@@ -134,7 +135,14 @@ void Walk::order(Operation &op, const Accesses &own, Accesses &pending) {
         events.meets(earlier, access);
 }
 
+/// Whether a barrier is there for the end of a ring alone, which does not come again.
+static bool isOfEnd(Operation &barrier) {
+  return isa_and_nonnull<MbarrierInvalOp>(barrier.getNextNode()) && !barrier.getParentOfType<LoopLikeOpInterface>();
+}
+
 void Walk::visit(Operation &op, Accesses &pending) {
+  if (!events.endsOrder && isOfEnd(op))
+    return;
   if (isa<BarrierOp, weft::tile::BarrierOp>(op)) {
     pending = afterBarrier(pending);
     return;

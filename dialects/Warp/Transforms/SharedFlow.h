@@ -31,6 +31,9 @@ struct SharedFlowEvents {
   llvm::function_ref<void(mlir::Operation *op, bool forCopies)> waits;
   /// An access follows an earlier one elsewhere, one of the two a write, with no barrier between them on some path.
   llvm::function_ref<void(const SharedBytes &earlier, const SharedBytes &later)> meets;
+  /// Whether threads wait for one another before a kernel's ring ends. Where its bytes are nothing else behind they do
+  /// not (`warp-own-bytes`).
+  bool endsOrder = true;
 };
 
 /// Walks a kernel whose places in shared memory are known, and carries the accesses that no barrier has ordered yet. An

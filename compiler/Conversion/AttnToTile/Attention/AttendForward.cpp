@@ -95,7 +95,7 @@ void ForwardKernel::begin() {
   auto needsNeighbours = [&](Value value) { return value && needsOf(value, stored).neighbours; };
   bool clamps =
       rows.scalarStart && !rows.base && !windows && !needsNeighbours(attend.query) && !needsNeighbours(tangent);
-  read = clamps ? rows.clamped(b, standing.queryLength) : rows;
+  read = clamps ? rows.clamped(b, standing.queryLength, /*unread=*/true) : rows;
   for (const Chunk &chunk : queryChunks) {
     queries.push_back(puller.pull(attend.query, read, chunk, Zeros::Channels));
     if (tangent)

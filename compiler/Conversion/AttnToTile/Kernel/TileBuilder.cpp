@@ -99,6 +99,12 @@ Value TileBuilder::mul(Value a, Value b) { return binary<arith::MulIOp, arith::M
 Value TileBuilder::min(Value a, Value b) { return binary<arith::MinSIOp, arith::MinimumFOp>(a, b); }
 Value TileBuilder::max(Value a, Value b) { return binary<arith::MaxSIOp, arith::MaximumFOp>(a, b); }
 
+Value TileBuilder::upTo(Value last, Value indices) {
+  Value least = min(indices, last);
+  least.getDefiningOp()->setAttr(tile::wrapsUnreadAttrName, getUnitAttr());
+  return least;
+}
+
 Value TileBuilder::div(Value a, Value b) {
   if (isFloat(a))
     return binary<arith::DivFOp, arith::DivFOp>(a, b);

@@ -55,6 +55,8 @@ public:
   Value rem(Value a, Value b);
   Value min(Value a, Value b);
   Value max(Value a, Value b);
+  /// Indices that are `last` at the most, a smaller one by construction wherever what is computed from them is stored.
+  Value upTo(Value last, Value indices);
   Value compareInt(mlir::arith::CmpIPredicate predicate, Value a, Value b);
   Value compareFloat(mlir::arith::CmpFPredicate predicate, Value a, Value b);
   Value less(Value a, Value b) { return compareInt(mlir::arith::CmpIPredicate::slt, a, b); }

@@ -89,8 +89,9 @@ RowTile RowTile::movedBack(TileBuilder &b, int64_t by) const {
   return rows;
 }
 
-RowTile RowTile::clamped(TileBuilder &b, Value length) const {
-  Value within = b.min(offsets, b.sub(b.sub(length, b.i32(1)), scalarStart));
+RowTile RowTile::clamped(TileBuilder &b, Value length, bool unread) const {
+  Value last = b.sub(b.sub(length, scalarStart), b.i32(1));
+  Value within = unread ? b.upTo(last, offsets) : b.min(offsets, last);
   RowTile rows = anyRows(b.add(scalarStart, within), {});
   rows.scalarStart = scalarStart;
   rows.offsets = within;

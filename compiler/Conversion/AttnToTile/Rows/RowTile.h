@@ -67,8 +67,8 @@ struct RowTile {
   /// Rows that follow one another, each `by` tokens (a constant) before its own; `inside` as it was.
   RowTile movedBack(TileBuilder &b, int64_t by) const;
   /// Rows that follow one another, the last one of `length` again in the place of those past it, so that nothing is
-  /// loaded under a mask.
-  RowTile clamped(TileBuilder &b, mlir::Value length) const;
+  /// loaded under a mask; `unread`: of what is computed from these nothing is stored, so that they may be any.
+  RowTile clamped(TileBuilder &b, mlir::Value length, bool unread = false) const;
   /// The one row that a value of a single row has, whatever the rows of the tile are: once for each of them where these
   /// have different heads of it (`byHead`).
   RowTile onlyToken(TileBuilder &b, bool byHead) const;
