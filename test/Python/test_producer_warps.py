@@ -10,6 +10,7 @@ import subprocess
 
 import numpy as np
 import pytest
+import torch
 import weft
 import weft.simulator
 from test_boxes import boxed, emitted
@@ -19,6 +20,7 @@ from weft.compiler.ptxas import assemble, find_tool
 from weft.cycles.flow import loops_of
 from weft.programs.simulated import run_plan
 from weft.targets import target_named
+from weft.testing.plans import counted
 
 
 def roles_matmul(exact=False, stages=3, tile=(128, 256, 64)):
@@ -133,6 +135,19 @@ def test_programs(program, D, tokens, seeds):
         assert run.findings == []
         error = np.abs(run.outputs["out"].astype(np.float64) - right).max()
         assert error <= 4e-3 * np.abs(right).max()
+
+
+@pytest.mark.parametrize("D, waits", [(128, 14), (256, 21)])
+def test_what_a_block_waits_for(D, waits):
+    """All of it comes by the producer's bulk copies, the queries with the first keys, which nothing waits for: warps
+    wait for the ring to be there, before they store, and, where what they store has the ring's bytes, before that."""
+    q, k, v = (torch.randn(1, 2, 256, D).half() for _ in range(3))
+    ran = counted(causal, q, k, v, target=TARGET)
+    (forward,) = ran["forward"].launches
+    assert forward.report.profile.total().barrier_waits <= 4 * waits
+    text = ", ".join(f"{name}:fp16[B,H,N,{D}]:16" for name in "qkv")
+    ptx, _ = emitted(native_context().context.parse(causal.declare(text).text))
+    assert "cp.async.bulk.tensor" in ptx and "cp.async.cg" not in ptx
 
 
 def test_blocks_that_share_a_multiprocessor_keep_one_program():
