@@ -1270,6 +1270,7 @@ def WarpCopyWithRing : Pass<"warp-copy-with-ring", "::mlir::func::FuncOp"> {
   let summary = "copy what a loop reads in each iteration with the first tiles of its ring";
   let description = [{
     A tile that threads copy before a kernel's first ring, and that nobody reads who has not waited for the ring's first tiles, is copied as boxes on the barrier of these, which expects its bytes too.
+    Where somebody may read it without, as a second loop does when the first has no iteration, it is copied on a barrier of its own, at which the first reader of each branch waits; if as many blocks are resident with that, and no producer makes the copies.
 
     Rejects: nothing. It leaves alone copies that are no boxes, kernels that use shared memory before, and those of clusters.
 

@@ -11,7 +11,8 @@
 //   warp.box_copy %k to %ring[0] on %first     warp.mbarrier_wait %first
 //
 // One thread asks for all of it as boxes, where every thread would compute addresses of pieces, and wait for its own and
-// then for the others'. Whoever reads the tile has waited for the ring's first tiles.
+// then for the others'. Whoever reads the tile has waited for the ring's first tiles. Where there are several loops, of
+// which the first may have no iteration, and one role, the tile has a barrier of its own, and who reads it waits there.
 #include "compiler/Target/TargetInfo.h"
 #include "dialects/Tile/IR/Schedule.h"
 #include "dialects/Warp/IR/WarpOps.h"
@@ -42,7 +43,6 @@ struct FirstRing {
   Operation *outer = nullptr;        ///< the op of the kernel's block that it begins in
   MbarrierExpectOp expect = nullptr; ///< of its first tiles
   MbarrierWaitOp wait = nullptr;     ///< for these, of the warps that read them
-  scf::ForOp loop = nullptr;
 };
 } // namespace
 
@@ -81,46 +81,124 @@ static FirstRing firstRing(func::FuncOp kernel) {
     ring.wait = is ? wait : ring.wait;
     return is ? WalkResult::interrupt() : WalkResult::advance();
   });
-  kernel.walk([&](scf::ForOp loop) { ring.loop = loop; });
-  return ring.wait && ring.loop ? ring : FirstRing();
+  return ring.wait ? ring : FirstRing();
 }
 
-/// The copies that may come with the ring, whose readers have all waited for it, and their boxes.
-static std::vector<std::pair<AsyncCopyOp, Box>> copiesBefore(const FirstRing &ring, const TargetInfo &target) {
-  std::vector<std::pair<AsyncCopyOp, Box>> found;
-  DominanceInfo dominance;
-  for (auto copy : ring.outer->getBlock()->getOps<AsyncCopyOp>()) {
-    auto tile = copy.getShared().getDefiningOp<AllocOp>();
-    bool isOnly = tile && copy->isBeforeInBlock(ring.outer) && tile.getResult().getType().getStages() == 1;
-    if (!isOnly || !llvm::all_of(tile->getUsers(), [&](Operation *user) {
-          return user == copy || isa<DeallocOp>(user) || dominance.properlyDominates(ring.wait, user);
-        }))
-      continue;
-    if (FoundBox box = findBox(copy, ring.loop, target); box.box)
-      found.emplace_back(copy, std::move(*box.box));
+namespace {
+/// A copy that is a box.
+struct BoxedCopy {
+  AsyncCopyOp copy;
+  Box box;
+  MappedBox mapped = {};
+  int64_t bytes() { return copy.getShared().getType().getTileBytes(); }
+};
+} // namespace
+
+/// The ops that read a tile.
+static SmallVector<Operation *> readersOf(AsyncCopyOp copy) {
+  return llvm::filter_to_vector(copy.getShared().getUsers(),
+                                [&](Operation *user) { return user != copy && !isa<DeallocOp>(user); });
+}
+
+/// The copies of a kernel's block before the first op that uses shared memory, for a loop, that are boxes.
+static std::vector<BoxedCopy> boxedCopies(func::FuncOp kernel, const TargetInfo &target) {
+  std::vector<BoxedCopy> found;
+  scf::ForOp loop;
+  kernel.walk([&](scf::ForOp each) { loop = each; });
+  for (Operation &op : kernel.getBody().front()) {
+    auto copy = dyn_cast<AsyncCopyOp>(op);
+    auto tile = copy ? copy.getShared().getDefiningOp<AllocOp>() : AllocOp();
+    if (loop && tile && tile.getResult().getType().getStages() == 1 && tile->getBlock() == op.getBlock())
+      if (FoundBox box = findBox(copy, loop, target); box.box)
+        found.push_back({copy, std::move(*box.box)});
+    if (op.walk([](Operation *each) {
+            return usesShared(each) ? WalkResult::interrupt() : WalkResult::advance();
+          }).wasInterrupted())
+      break;
   }
   return found;
 }
 
-static void copyWithRing(AsyncCopyOp copy, const Box &box, FirstRing &ring) {
-  MappedBox mapped = mapBox(box, copy);
-  OpBuilder b(ring.expect->getContext());
-  b.setInsertionPointAfter(ring.expect);
-  for (const BoxPart &part : box.parts)
-    BoxCopyOp::create(b, copy.getLoc(), mapped.map, coordinatesOf(b, copy.getLoc(), mapped.coordinates, part),
-                      copy.getShared(), ring.expect.getBarrier(), /*where=*/Value(), b.getI64IntegerAttr(part.offset),
+/// Starts the copy where an op has expected its bytes.
+static void copyBehind(BoxedCopy &each, MbarrierExpectOp expect) {
+  OpBuilder b(expect->getContext());
+  b.setInsertionPointAfter(expect);
+  Location loc = each.copy.getLoc();
+  for (const BoxPart &part : each.box.parts)
+    BoxCopyOp::create(b, loc, each.mapped.map, coordinatesOf(b, loc, each.mapped.coordinates, part),
+                      each.copy.getShared(), expect.getBarrier(), /*where=*/Value(), b.getI64IntegerAttr(part.offset),
                       /*by=*/IntegerAttr());
-  ring.expect.setBytes(ring.expect.getBytes() + copy.getShared().getType().getTileBytes());
-  copy.erase();
+  each.copy.erase();
 }
 
-/// Erases commits of what is no longer copied, and waits for it, before the ring.
-static void eraseEmptyGroups(const FirstRing &ring) {
-  Block &block = *ring.outer->getBlock();
+static void copyWithRing(std::vector<BoxedCopy> &copies, FirstRing &ring) {
+  for (BoxedCopy &each : copies) {
+    ring.expect.setBytes(ring.expect.getBytes() + each.bytes());
+    copyBehind(each, ring.expect);
+  }
+}
+
+/// Lets some ops wait at a barrier whose first phase ends when all has come: before the first of them in a block, or, in a
+/// branch, there. Whoever has waited, waits for nothing.
+static void waitBefore(const llvm::SmallPtrSetImpl<Operation *> &ops, Block &block, Value barrier) {
+  for (Operation &op : llvm::make_early_inc_range(block)) {
+    auto isOne = [&](Operation *each) { return ops.contains(each) ? WalkResult::interrupt() : WalkResult::advance(); };
+    if (!op.walk(isOne).wasInterrupted())
+      continue;
+    if (isa<scf::IfOp>(op)) {
+      for (Region &branch : op.getRegions())
+        for (Block &inner : branch)
+          waitBefore(ops, inner, barrier);
+      continue;
+    }
+    OpBuilder b(&op);
+    Value first = arith::ConstantOp::create(b, op.getLoc(), b.getI32IntegerAttr(0));
+    MbarrierWaitOp::create(b, op.getLoc(), barrier, first);
+    return;
+  }
+}
+
+/// The copies have a barrier of their own, which lives as long as the kernel.
+static void copyOnOwnBarrier(std::vector<BoxedCopy> &copies) {
+  Operation *at = copies.front().copy;
+  Location loc = at->getLoc();
+  Block &block = *at->getBlock();
+  // Where nobody reads a tile, its bytes are others', and the block ends, when it has come all the same.
+  llvm::SmallPtrSet<Operation *, 8> waits{block.getTerminator()};
+  int64_t bytes = 0;
+  for (BoxedCopy &each : copies) {
+    for (Operation *user : each.copy.getShared().getUsers())
+      if (user != each.copy)
+        waits.insert(user);
+    bytes += each.bytes();
+    at = each.copy; // behind what all of them are computed from
+  }
+  OpBuilder b(at);
+  SharedType one = BoxRing::typeOf(b.getContext(), /*stages=*/1);
+  Value barrier = AllocOp::create(b, loc, one, IntegerAttr(), IntegerAttr());
+  MbarrierInitOp::create(b, loc, barrier);
+  BarrierOp::create(b, loc);
+  auto branch = scf::IfOp::create(b, loc, IsFirstThreadOp::create(b, loc), /*withElseRegion=*/false);
+  b.setInsertionPointToStart(branch.thenBlock());
+  auto expect = MbarrierExpectOp::create(b, loc, barrier, b.getI64IntegerAttr(bytes));
+  for (BoxedCopy &each : copies)
+    copyBehind(each, expect);
+  waitBefore(waits, block, barrier);
+}
+
+/// Whether as many blocks are resident with a barrier of some copies' own, of whose place no more may be taken than what
+/// tiles begin at multiples of.
+static bool hasRoom(func::FuncOp kernel, const TargetInfo &target) {
+  const int64_t least = leastSharedBytes(kernel);
+  return least + tileAlignment(kernel) <= mostSharedBytes(kernel, least, target);
+}
+
+/// Erases commits of what is no longer copied, and waits for it.
+static void eraseEmptyGroups(func::FuncOp kernel) {
   SmallVector<Operation *> empty;
-  for (Operation &op : llvm::make_range(block.begin(), ring.outer->getIterator())) {
+  for (Operation &op : kernel.getBody().front()) {
     if (op.walk([](AsyncCopyOp) { return WalkResult::interrupt(); }).wasInterrupted())
-      return; // of other groups, which are waited for with those that are empty
+      break; // of other groups, which are waited for with those that are empty
     if (isa<AsyncCommitOp, AsyncWaitOp>(op))
       empty.push_back(&op);
   }
@@ -128,19 +206,34 @@ static void eraseEmptyGroups(const FirstRing &ring) {
     op->erase();
 }
 
+static bool hasProducer(func::FuncOp kernel) {
+  return kernel.walk([](ProduceOp) { return WalkResult::interrupt(); }).wasInterrupted();
+}
+
 void CopyWithRing::runOnOperation() {
   func::FuncOp kernel = getOperation();
   const TargetInfo &target = TargetInfo::ofOrDefault(kernel);
   if (target.boxCopies.mostRank == 0 || tile::scheduleOf(kernel).cluster > 1)
     return;
-  FirstRing ring = firstRing(kernel);
-  if (!ring.outer)
-    return;
-  auto copies = copiesBefore(ring, target);
-  for (auto &[copy, box] : copies)
-    copyWithRing(copy, box, ring);
+  std::vector<BoxedCopy> copies = boxedCopies(kernel, target);
   if (copies.empty())
     return;
-  eraseEmptyGroups(ring);
+  FirstRing ring = firstRing(kernel);
+  DominanceInfo dominance;
+  auto comesWithRing = [&](BoxedCopy &each) {
+    return ring.outer && each.copy->isBeforeInBlock(ring.outer) &&
+           llvm::all_of(readersOf(each.copy),
+                        [&](Operation *user) { return dominance.properlyDominates(ring.wait, user); });
+  };
+  const bool withRing = llvm::all_of(copies, comesWithRing);
+  if (!withRing && (hasProducer(kernel) || !hasRoom(kernel, target)))
+    return;
+  for (BoxedCopy &each : copies)
+    each.mapped = mapBox(each.box, each.copy);
+  if (withRing)
+    copyWithRing(copies, ring);
+  else
+    copyOnOwnBarrier(copies);
+  eraseEmptyGroups(kernel);
   eraseDeadOps(kernel);
 }

@@ -227,8 +227,9 @@ static void erase(Life life) {
 /// end of its block.
 static std::optional<Life> findLife(Operation *op, SharedType type, int64_t most, const TargetInfo &target) {
   auto kernel = op->getParentOfType<func::FuncOp>();
-  // Its place begins where patterns of lines do, which costs this at the most.
-  auto fits = [&] { return leastSharedBytes(kernel) + target.warpgroups.tileAlignment <= most; };
+  // Its place begins where patterns of lines do, which costs this at the most where others do not.
+  const int64_t pattern = target.warpgroups.tileAlignment, cost = tileAlignment(kernel) < pattern ? pattern : 0;
+  auto fits = [&] { return leastSharedBytes(kernel) + cost <= most; };
   if (auto loop = dyn_cast<scf::ForOp>(op->getParentOp())) {
     Life around = tileFrom(loop, loop, /*behind=*/true, type);
     if (fits())
