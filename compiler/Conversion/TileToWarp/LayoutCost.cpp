@@ -229,6 +229,14 @@ unsigned travellingBytes(Value value, const LinearLayout &from, const LinearLayo
   return bytesOf(travelsNarrow(value, from, to) ? value.getDefiningOp()->getOperand(0) : value);
 }
 
+/// `conversionCost`, which is looked for once for all plans of a kernel: shared memory has many layouts to compare.
+static int64_t conversionCost(LayoutAttr from, LayoutAttr to, unsigned bytes, bool inLoop, ConversionCosts &known) {
+  auto [found, isNew] = known.try_emplace({from, to, 2 * bytes + inLoop}, 0);
+  if (isNew)
+    found->second = conversionCost(from.getLayout(), to.getLayout(), bytes, inLoop);
+  return found->second;
+}
+
 int64_t conversionsOf(Value value, const LayoutPlan &plan) {
   LayoutAttr own = tensorOf(value) ? plan.own.lookup(value) : LayoutAttr();
   if (!own)
@@ -240,7 +248,7 @@ int64_t conversionsOf(Value value, const LayoutPlan &plan) {
       continue;
     const LinearLayout &from = own.getLayout(), &to = other.getLayout();
     cost += (travelsNarrow(value, from, to) ? registersOf(to) * instruction : 0) +
-            conversionCost(from, to, travellingBytes(value, from, to), inLoop);
+            conversionCost(own, other, travellingBytes(value, from, to), inLoop, plan.rules.conversionCosts());
   }
   return cost;
 }

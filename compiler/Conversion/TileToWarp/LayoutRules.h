@@ -8,6 +8,8 @@
 #include "dialects/Warp/Layout/WgmmaLayouts.h"
 #include "mlir/IR/Operation.h"
 #include <array>
+#include <memory>
+#include <tuple>
 
 namespace weft {
 
@@ -50,6 +52,9 @@ struct DotPlan {
   warp::LinearLayout operand(unsigned index, llvm::ArrayRef<int64_t> shape, unsigned elementBits, unsigned batch) const;
 };
 
+/// What conversions cost, by the layouts that they are between, the bytes of an element and whether they are in a loop.
+using ConversionCosts = llvm::DenseMap<std::tuple<warp::LayoutAttr, warp::LayoutAttr, unsigned>, int64_t>;
+
 /// The rules. An op *runs in* a layout: that of its results for Source, Elementwise, View, Reorder and those Fixed ops
 /// that keep it (load, atomics, scan, join); the accumulator's for dot; the operand's for reduce, split and Effect; the
 /// source's for gather.
@@ -71,6 +76,8 @@ public:
   void setOperands(mlir::Operation *op, std::array<warp::LayoutAttr, 2> operands) {
     dots.find(op)->second.operands = operands;
   }
+  /// Costs of conversions that were found, which all plans of a kernel share.
+  ConversionCosts &conversionCosts() const { return *costs; }
   /// A layout as an attribute.
   warp::LayoutAttr attr(const warp::LinearLayout &layout) const { return warp::LayoutAttr::get(context, layout); }
 
@@ -79,6 +86,7 @@ private:
 
   mlir::MLIRContext *context;
   llvm::DenseMap<mlir::Operation *, DotPlan> dots;
+  std::shared_ptr<ConversionCosts> costs = std::make_shared<ConversionCosts>();
 };
 
 /// The layout of a join's result whose operands are in `half`: a new lowest register bit along the new last axis.

@@ -4,7 +4,6 @@
 #include "llvm/Support/MathExtras.h"
 #include "llvm/Support/raw_ostream.h"
 #include <cassert>
-#include <set>
 
 using namespace llvm;
 using namespace weft::warp;
@@ -360,13 +359,15 @@ Wavefronts weft::warp::countWavefronts(ArrayRef<uint32_t> byteOffsets, unsigned 
   unsigned lanesPerPhase = std::max<unsigned>(1, byteOffsets.size() / phases);
   Wavefronts total;
   for (size_t first = 0; first < byteOffsets.size(); first += lanesPerPhase) {
-    std::array<std::set<uint32_t>, banks> words;
+    SmallVector<uint32_t, banks> words; // of this phase, each once
+    std::array<unsigned, banks> ofBank{};
+    unsigned needed = 1;
     for (uint32_t offset : byteOffsets.slice(first, std::min<size_t>(lanesPerPhase, byteOffsets.size() - first)))
       for (unsigned byte = 0; byte < std::max(bytesPerLane, 1u); byte += bankBytes)
-        words[(offset + byte) / bankBytes % banks].insert((offset + byte) / bankBytes);
-    size_t needed = 1;
-    for (const std::set<uint32_t> &bank : words)
-      needed = std::max(needed, bank.size());
+        if (uint32_t word = (offset + byte) / bankBytes; !is_contained(words, word)) {
+          words.push_back(word);
+          needed = std::max(needed, ++ofBank[word % banks]);
+        }
     total.needed += needed;
     ++total.ideal;
   }
