@@ -22,6 +22,7 @@ public:
 private:
   llvm::legacy::PassManager &passes;
   std::function<llvm::SmallVector<llvm::Pass *>()> beforePrinting;
+  bool numbers = false; // whether the back end has come to its first value numbering
 };
 
 } // namespace weft

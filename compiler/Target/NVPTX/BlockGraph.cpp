@@ -255,23 +255,22 @@ BlockGraph graphOf(MachineBasicBlock &block, const BitVector &liveOut, const MCI
   return builder.finish(liveOut);
 }
 
-int mostLive(const BlockGraph &graph) {
-  BitVector lives(graph.values.size());
-  for (auto [value, its] : llvm::enumerate(graph.values))
-    if (its.liveOut)
-      lives.set(value);
-  int count = graph.atEnd, most = count;
-  for (const Node &node : llvm::reverse(graph.nodes)) {
-    for (unsigned value : node.defines)
-      if (lives.test(value)) {
-        lives.reset(value);
-        count -= graph.values[value].width;
-      }
-    for (unsigned value : node.uses)
-      if (!lives.test(value)) {
-        lives.set(value);
-        count += graph.values[value].width;
-      }
+int mostLive(const MachineBasicBlock &block, const BitVector &liveOut) {
+  const MachineRegisterInfo &registers = block.getParent()->getRegInfo();
+  BitVector lives = liveOut;
+  int count = 0;
+  for (unsigned index : liveOut.set_bits())
+    count += widthOf(Register::index2VirtReg(index), registers);
+  int most = count;
+  for (const MachineInstr &instruction : llvm::reverse(llvm::make_range(block.begin(), block.getFirstTerminator()))) {
+    for (bool definitions : {true, false})
+      visitRegisters(instruction, [&](Register reg, bool isDef) {
+        unsigned index = reg.virtRegIndex();
+        if (isDef != definitions || lives.test(index) != isDef)
+          return;
+        lives.flip(index);
+        count += isDef ? -int(widthOf(reg, registers)) : int(widthOf(reg, registers));
+      });
     most = std::max(most, count);
   }
   return most;

@@ -55,8 +55,8 @@ struct BlockGraph {
 BlockGraph graphOf(llvm::MachineBasicBlock &block, const llvm::BitVector &liveOut,
                    const llvm::MCInstPrinter &mnemonics);
 
-/// The most registers that live in a block as it is ordered.
-int mostLive(const BlockGraph &graph);
+/// The most registers that live in a block as it is ordered, which takes no graph of it.
+int mostLive(const llvm::MachineBasicBlock &block, const llvm::BitVector &liveOut);
 
 /// What names a target's instructions.
 std::unique_ptr<llvm::MCInstPrinter> mnemonicsFor(const llvm::TargetMachine &machine);

@@ -93,6 +93,9 @@ const llvm::Target *findBackEnd(std::string &error) {
     // one instruction. LLVM has no other options for them than those of its command line.
     setOption("nvptx-short-ptr", "true");
     setOption("nvptx-mad-wide-opt", "true");
+    // Loads that repeat others are gone when the back end begins (EarlyCSE in Optimise.cpp): looking for them again finds
+    // none, and asks of each load what every access before it may meet.
+    setOption("enable-gvn-memdep", "false");
     // Sums of many terms are not simplified further: of counts over a loop, hundreds of terms in one sum took the
     // reduction of its strength seconds. It must be less than the terms from which on LLVM leaves a sum within a sum
     // (scev-addops-inline-threshold, 500): of zext(c + such a sum) LLVM splits part of c off, and then, as the two
@@ -134,8 +137,9 @@ std::unique_ptr<llvm::TargetMachine> makeMachine(const TargetInfo &target, int v
 }
 
 /// Gives every function a debug scope, so that locations become line numbers.
-LogicalResult addDebugScopes(ModuleOp module) {
+LogicalResult addDebugScopes(ModuleOp module, bool verify) {
   PassManager passes(module.getContext());
+  passes.enableVerifier(verify);
   LLVM::DIScopeForLLVMFuncOpPassOptions options;
   options.emissionKind = LLVM::DIEmissionKind::DebugDirectivesOnly;
   passes.addPass(LLVM::createDIScopeForLLVMFuncOpPass(options));
@@ -191,6 +195,26 @@ static LogicalResult verify(const llvm::Module &llvmModule, ModuleOp module, Str
   return success();
 }
 
+/// The PTX of a module. None where the target has no printer.
+static std::optional<std::string> selectInstructions(llvm::Module &module, llvm::TargetMachine &machine,
+                                                     std::function<llvm::SmallVector<llvm::Pass *>()> beforePrinting,
+                                                     bool verify) {
+  constexpr size_t bufferBytes = 1 << 16; // the printer writes a few letters at a time
+  llvm::SmallString<0> text;
+  llvm::raw_svector_ostream stream(text);
+  static_cast<llvm::raw_ostream &>(stream).SetBufferSize(bufferBytes);
+  {
+    llvm::legacy::PassManager passes; // whose printer has the rest of the text until it ends
+    ChosenPasses chosen(passes, std::move(beforePrinting));
+    if (machine.addPassesToEmitFile(chosen, stream, nullptr, llvm::CodeGenFileType::AssemblyFile,
+                                    /*DisableVerify=*/!verify))
+      return std::nullopt;
+    passes.run(module);
+  }
+  static_cast<llvm::raw_ostream &>(stream).flush();
+  return text.str().str();
+}
+
 void registerPTXTranslations(DialectRegistry &registry) {
   registerBuiltinDialectTranslation(registry);
   registerLLVMDialectTranslation(registry);
@@ -201,7 +225,7 @@ FailureOr<EmittedPTX> emitPTX(ModuleOp module, const TargetInfo &target, EmitOpt
   EmittedPTX result;
   Stopwatch watch;
   bool failed = false;
-  if (options.lineInfo && mlir::failed(addDebugScopes(module)))
+  if (options.lineInfo && mlir::failed(addDebugScopes(module, options.verify)))
     return failure();
   llvm::LLVMContext context;
   context.setDiagnosticHandler(std::make_unique<ReportToMLIR>(module, &failed));
@@ -232,21 +256,17 @@ FailureOr<EmittedPTX> emitPTX(ModuleOp module, const TargetInfo &target, EmitOpt
     watch.lap();
   }
 
-  llvm::SmallString<0> text;
-  llvm::raw_svector_ostream stream(text);
-  llvm::legacy::PassManager passes;
   RegisterReports reports{[&](llvm::StringRef kernel, Reordered found) { sayReordered(module, kernel, found); },
                           [&](llvm::StringRef kernel, int count) { sayRecomputed(module, kernel, count); }};
   RegisterLimits limits{options.registers ? options.registers : target.registersPerThread,
                         target.registersPerProcessor};
-  ChosenPasses chosen(passes, [&]() -> llvm::SmallVector<llvm::Pass *> {
+  auto ownPasses = [&]() -> llvm::SmallVector<llvm::Pass *> {
     return {createAddressesInLoops(), createRecomputeNumbers(), createOrderForRegisters(limits, reports)};
-  });
-  if (machine->addPassesToEmitFile(chosen, stream, nullptr, llvm::CodeGenFileType::AssemblyFile,
-                                   /*DisableVerify=*/!options.verify))
+  };
+  std::optional<std::string> text = selectInstructions(*llvmModule, *machine, ownPasses, options.verify);
+  if (!text)
     return module.emitError("LLVM's back end for '") << StringRef(target.name) << "' cannot emit PTX", failure();
-  passes.run(*llvmModule);
-  result.text = text.str().str();
+  result.text = std::move(*text);
   result.instructionSelectMs = watch.lap();
   if (failed)
     return failure();

@@ -225,8 +225,8 @@ void forgetLastReads(MachineFunction &function) {
 static bool isAbove(MachineFunction &function, int most, const MCInstPrinter &mnemonics) {
   LiveOut liveOut(function);
   return llvm::any_of(function, [&](MachineBasicBlock &block) {
-    BlockGraph graph = graphOf(block, liveOut.of(block), mnemonics);
-    return mostLive(graph) > most && fewest(graph, most).most > most;
+    return mostLive(block, liveOut.of(block)) > most &&
+           fewest(graphOf(block, liveOut.of(block), mnemonics), most).most > most;
   });
 }
 
@@ -264,10 +264,10 @@ bool OrderForRegisters::runOnMachineFunction(MachineFunction &function) {
   bool changed = recomputed > 0, lacks = false;
   LiveOut liveOut(function);
   for (MachineBasicBlock &block : function) {
-    BlockGraph graph = graphOf(block, liveOut.of(block), *mnemonics);
-    int before = mostLive(graph);
+    int before = mostLive(block, liveOut.of(block));
     if (before <= registersPerThread)
       continue;
+    BlockGraph graph = graphOf(block, liveOut.of(block), *mnemonics);
     Order order = fewest(graph, registersPerThread);
     if (order.most <= registersPerThread)
       continue;

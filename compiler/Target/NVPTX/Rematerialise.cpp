@@ -227,7 +227,7 @@ int Rematerialiser::round() {
   for (MachineBasicBlock &block : function) {
     BlockGraph graph = graphOf(block, liveOut.of(block), mnemonics);
     liveIn[block.getNumber()] = graph.liveIn;
-    int most = mostLive(graph);
+    int most = mostLive(block, liveOut.of(block));
     pressure[block.getNumber()] = most;
     if (most > limit)
       hot.push_back(&block);
