@@ -31,6 +31,8 @@
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Target/TargetMachine.h"
+#include <map>
+#include <tuple>
 
 using namespace mlir;
 
@@ -134,6 +136,17 @@ std::unique_ptr<llvm::TargetMachine> makeMachine(const TargetInfo &target, int v
   return std::unique_ptr<llvm::TargetMachine>(
       backEnd->createTargetMachine(llvm::Triple(tripleText), StringRef(target.name), "+ptx" + std::to_string(version),
                                    options, std::nullopt, std::nullopt, llvm::CodeGenOptLevel::Aggressive));
+}
+
+/// A machine for a target. Kernels that a thread compiles one after another share it: to make one takes a sixteenth of
+/// compiling a small kernel.
+llvm::TargetMachine *machineFor(const TargetInfo &target, int version, bool fuses, std::string &error) {
+  using Key = std::tuple<const TargetInfo *, int, bool>;
+  static thread_local std::map<Key, std::unique_ptr<llvm::TargetMachine>> machines;
+  std::unique_ptr<llvm::TargetMachine> &machine = machines[{&target, version, fuses}];
+  if (!machine)
+    machine = makeMachine(target, version, fuses, error);
+  return machine.get();
 }
 
 /// Gives every function a debug scope, so that locations become line numbers.
@@ -240,8 +253,8 @@ FailureOr<EmittedPTX> emitPTX(ModuleOp module, const TargetInfo &target, EmitOpt
 
   std::string error;
   result.version = versionFor(*llvmModule, target);
-  std::unique_ptr<llvm::TargetMachine> machine =
-      makeMachine(target, result.version, !module->hasAttr(roundsProductsAttrName), error);
+  llvm::TargetMachine *machine =
+      machineFor(target, result.version, !module->hasAttr(roundsProductsAttrName), error);
   if (!machine)
     return module.emitError("LLVM has no back end for '") << StringRef(target.name) << "': " << error, failure();
   llvmModule->setTargetTriple(llvm::Triple(tripleText));
