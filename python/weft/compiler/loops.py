@@ -151,7 +151,7 @@ class Loops(Statements):
             if name == but or name not in self.frame.variables:
                 continue
             before = as_variable(self.frame.variables[name])
-            if not only_advanced(body, name):
+            if type(before) is not tensor and not only_advanced(body, name):
                 before = moving(before)
             if isinstance(before, Missing):
                 continue

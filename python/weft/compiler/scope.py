@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -56,11 +57,10 @@ def _assignments(statement: ast.stmt, decided: Callable[[ast.expr], bool | None]
             yield from assigned(statement.orelse, decided).items()
 
 
-def named_within(expression: ast.expr) -> Iterator[str]:
-    """The names to which an expression gives values by ``:=``."""
-    for node in ast.walk(expression):
-        if isinstance(node, ast.NamedExpr):
-            yield node.target.id
+@functools.lru_cache(4096)
+def named_within(expression: ast.expr) -> tuple[str, ...]:
+    """The names to which an expression gives values by ``:=``. Every loop around it asks, twice."""
+    return tuple(node.target.id for node in ast.walk(expression) if isinstance(node, ast.NamedExpr))
 
 
 def _targets(target: ast.expr) -> Iterator[str]:

@@ -7,12 +7,16 @@ import ast
 import functools
 import hashlib
 import inspect
+import itertools
 import linecache
 import textwrap
 import types
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from .diagnostics import CompilationError, Position
+
+_TRIES = 8  # lines that may be a function's end
 
 
 @dataclass(frozen=True)
@@ -59,6 +63,53 @@ def listed(text: str) -> str:
     return name
 
 
+def read_block(lines: list[str]) -> tuple[str, str, ast.FunctionDef | None]:
+    """The first line, the text and the tree of the function that lines begin with. The text ends where
+    ``inspect.getblock`` has its end, which reads it token by token; None where there is no ``def``."""
+    found = _parsed_block(lines)
+    if found is not None:
+        return lines[0], *found
+    block = inspect.getblock(lines)
+    text = textwrap.dedent("".join(block))
+    try:
+        tree = ast.parse(text).body[0]
+    except SyntaxError:
+        tree = None  # a lambda, or a def that shares its line
+    return block[0] if block else "", text, tree if isinstance(tree, ast.FunctionDef) else None
+
+
+def _parsed_block(lines: list[str]) -> tuple[str, ast.FunctionDef] | None:
+    """The text and the tree of the function: up to the first line that is no deeper than the first and before which all
+    is a whole statement, as nothing is where that line is inside of brackets or a string. None where that is no
+    ``def``, or not among the first such lines.
+    """
+    for end in itertools.islice(itertools.chain(_shallow(lines), [len(lines)]), _TRIES):
+        text = textwrap.dedent("".join(lines[:end]))
+        try:
+            tree = ast.parse(text).body[0]
+        except SyntaxError:
+            continue
+        if not isinstance(tree, ast.FunctionDef) or tree.end_lineno is None:
+            return None
+        kept = text.split("\n")
+        last, column = tree.end_lineno, tree.body[0].col_offset
+        for number, line in enumerate(kept[last:], last + 1):  # comments as deep as the body
+            bare = line.lstrip()
+            if bare.startswith("#") and len(line) - len(bare) >= column:
+                last = number
+        return "\n".join(kept[:last]) + "\n" * (last < len(kept)), tree
+    return None
+
+
+def _shallow(lines: list[str]) -> Iterator[int]:
+    """The lines after the first that are no deeper than it, but for empty ones and comments, by their indices."""
+    depth = len(lines[0]) - len(lines[0].lstrip())
+    for index, line in enumerate(lines[1:], 1):
+        bare = line.lstrip()
+        if len(line) - len(bare) <= depth and bare and not bare.startswith("#"):
+            yield index
+
+
 def read(function: types.FunctionType, lines: list[str]) -> Source:
     """The source of a function, given the lines of its file. They are taken when the function is defined: the file may
     be edited afterwards."""
@@ -69,14 +120,9 @@ def read(function: types.FunctionType, lines: list[str]) -> Source:
             f"expected the source of '{function.__name__}' in '{code.co_filename}', but found none",
             remedy="define the kernel in a file or a notebook cell; text given to exec() must be known to linecache",
         )
-    block = inspect.getblock(lines[code.co_firstlineno - 1 :])
-    text = textwrap.dedent("".join(block))
-    indent = len(block[0]) - len(block[0].lstrip()) if block else 0
-    try:
-        tree = ast.parse(text).body[0]
-    except SyntaxError:
-        tree = None  # a lambda, or a def that shares its line
-    if not isinstance(tree, ast.FunctionDef):
+    first, text, tree = read_block(lines[code.co_firstlineno - 1 :])
+    indent = len(first) - len(first.lstrip())
+    if tree is None:
         raise CompilationError(
             f"expected a function made with 'def', but got '{function.__name__}'",
             Position(code.co_filename, code.co_firstlineno, 1),
