@@ -6,7 +6,8 @@
 //   %i = arith.addi %r, %s           contiguity 64, divisibility 8, constancy 1
 //
 // A value that the walk has not reached has no entry, which stands for "every fact may hold"; facts are only ever lost,
-// so the walk ends. A loop is gone over until what its body yields takes nothing more away from its arguments.
+// so the walk ends. A loop is gone over until what its body yields takes nothing more away from its arguments; but for
+// the first time, only what uses a value whose facts have changed.
 #include "compiler/Analysis/AxisInfo.h"
 
 #include "compiler/Analysis/Assumptions.h"
@@ -65,11 +66,14 @@ AxisAnalysis::AxisAnalysis(Operation *function, Promises promises)
         info.divisibility[0] = lowestBit(promise.getInt());
       known[argument] = info;
     }
-  bool changed = true;
-  while (changed) {
-    changed = false;
-    function->walk<WalkOrder::PreOrder>([&](Operation *op) { changed |= visit(op); });
-  }
+  bool isFirst = true;
+  do {
+    function->walk<WalkOrder::PreOrder>([&](Operation *op) {
+      if (waiting.erase(op) || isFirst)
+        visit(op);
+    });
+    isFirst = false;
+  } while (!waiting.empty());
 }
 
 AxisInfo AxisAnalysis::lookup(Value value) const {
@@ -77,29 +81,30 @@ AxisInfo AxisAnalysis::lookup(Value value) const {
   return found == known.end() ? AxisInfo::unknown(rankOf(value)) : found->second;
 }
 
-bool AxisAnalysis::update(Value value, const AxisInfo &info) {
+void AxisAnalysis::update(Value value, const AxisInfo &info) {
   auto [entry, isNew] = known.try_emplace(value, info);
-  if (isNew)
-    return true;
-  AxisInfo both = join(entry->second, info);
-  if (both == entry->second)
-    return false;
-  entry->second = both;
-  return true;
+  if (!isNew) {
+    AxisInfo both = join(entry->second, info);
+    if (both == entry->second)
+      return;
+    entry->second = both;
+  }
+  for (Operation *user : value.getUsers()) // what a region yields, the op around it asks for
+    waiting.insert(user->hasTrait<OpTrait::IsTerminator>() ? user->getParentOp() : user);
 }
 
-bool AxisAnalysis::meet(Value value, ValueRange sources, bool carried) {
+void AxisAnalysis::meet(Value value, ValueRange sources, bool carried) {
   if (!hasAxisInfo(value))
-    return false;
+    return;
   std::optional<AxisInfo> all;
   for (Value source : sources)
     if (auto found = known.find(source); found != known.end())
       all = all ? join(*all, found->second) : found->second;
   if (!all)
-    return false;
+    return;
   if (auto before = known.find(value); carried && before != known.end())
     all->range = widened(before->second.range, all->range);
-  return update(value, *all);
+  update(value, *all);
 }
 
 std::optional<AxisInfo> AxisAnalysis::operandInfo(Operation *op, Value operand) const {
@@ -111,36 +116,32 @@ std::optional<AxisInfo> AxisAnalysis::operandInfo(Operation *op, Value operand) 
   return AxisInfo::unknown(rankOf(operand));
 }
 
-bool AxisAnalysis::visitFor(Operation *op) {
+void AxisAnalysis::visitFor(Operation *op) {
   auto loop = cast<scf::ForOp>(op);
-  bool changed = false;
   // The induction variable is a multiple of whatever divides its start and its step. Steps are positive.
   AxisInfo variable = AxisInfo::unknown(0);
   auto bound = [&](Value value) { return operandInfo(op, value).value_or(AxisInfo::unknown(0)); };
   AxisInfo start = bound(loop.getLowerBound()), step = bound(loop.getStep());
   variable.divisibility[0] = std::min(start.divisibility[0], step.divisibility[0]);
   variable.range = rangeOfLoop(start.range, loop.getUnsignedCmp() ? std::nullopt : bound(loop.getUpperBound()).range);
-  changed |= update(loop.getInductionVar(), variable);
+  update(loop.getInductionVar(), variable);
   for (auto [argument, init, yielded, result] :
        llvm::zip(loop.getRegionIterArgs(), loop.getInitArgs(), loop.getYieldedValues(), loop.getResults())) {
-    changed |= meet(argument, {init, yielded}, /*carried=*/true);
-    changed |= meet(result, {init, yielded}, /*carried=*/true);
+    meet(argument, {init, yielded}, /*carried=*/true);
+    meet(result, {init, yielded}, /*carried=*/true);
   }
-  return changed;
 }
 
-bool AxisAnalysis::visitWhile(Operation *op) {
+void AxisAnalysis::visitWhile(Operation *op) {
   auto loop = cast<scf::WhileOp>(op);
-  bool changed = false;
   for (auto [argument, init, yielded] :
        llvm::zip(loop.getBeforeArguments(), loop.getInits(), loop.getYieldOp().getOperands()))
-    changed |= meet(argument, {init, yielded}, /*carried=*/true);
+    meet(argument, {init, yielded}, /*carried=*/true);
   for (auto [argument, result, passed] :
        llvm::zip(loop.getAfterArguments(), loop.getResults(), loop.getConditionOp().getArgs())) {
-    changed |= meet(argument, {passed}, /*carried=*/true);
-    changed |= meet(result, {passed}, /*carried=*/true);
+    meet(argument, {passed}, /*carried=*/true);
+    meet(result, {passed}, /*carried=*/true);
   }
-  return changed;
 }
 
 /// Whether integers may come out of an op as others than those that its facts are of.
@@ -157,26 +158,25 @@ static bool mayWrap(Operation *op, ArrayRef<AxisInfo> operands) {
          type.getIntOrFloatBitWidth() < 32;
 }
 
-bool AxisAnalysis::visit(Operation *op) {
+void AxisAnalysis::visit(Operation *op) {
   if (isa<scf::ForOp>(op))
     return visitFor(op);
   if (isa<scf::WhileOp>(op))
     return visitWhile(op);
-  bool changed = false;
   if (auto branch = dyn_cast<scf::IfOp>(op)) {
     for (OpResult result : branch.getResults())
-      changed |= meet(result,
-                      {branch.thenYield().getOperand(result.getResultNumber()),
-                       branch.elseYield().getOperand(result.getResultNumber())},
-                      /*carried=*/false);
-    return changed;
+      meet(result,
+           {branch.thenYield().getOperand(result.getResultNumber()),
+            branch.elseYield().getOperand(result.getResultNumber())},
+           /*carried=*/false);
+    return;
   }
 
   llvm::SmallVector<AxisInfo> operands;
   for (Value operand : op->getOperands()) {
     std::optional<AxisInfo> info = operandInfo(op, operand);
     if (!info)
-      return false; // not reached yet: a later round
+      return; // not reached yet: a later round
     operands.push_back(*info);
   }
   for (OpResult result : op->getResults())
@@ -186,9 +186,8 @@ bool AxisAnalysis::visit(Operation *op) {
         info = withPromises(op, info);
       else if (mayWrap(op, operands))
         info = AxisInfo::unknown(info.rank());
-      changed |= update(result, info);
+      update(result, info);
     }
-  return changed;
 }
 
 } // namespace weft

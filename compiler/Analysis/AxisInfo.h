@@ -72,17 +72,18 @@ public:
   AxisInfo lookup(mlir::Value value) const;
 
 private:
-  bool visit(mlir::Operation *op);
-  bool visitFor(mlir::Operation *op);
-  bool visitWhile(mlir::Operation *op);
-  bool update(mlir::Value value, const AxisInfo &info);
-  bool meet(mlir::Value value, mlir::ValueRange sources, bool carried);
+  void visit(mlir::Operation *op);
+  void visitFor(mlir::Operation *op);
+  void visitWhile(mlir::Operation *op);
+  void update(mlir::Value value, const AxisInfo &info);
+  void meet(mlir::Value value, mlir::ValueRange sources, bool carried);
   /// The facts on an operand where `op` stands; none where the walk has not reached it.
   std::optional<AxisInfo> operandInfo(mlir::Operation *op, mlir::Value operand) const;
 
   Promises promises;
   llvm::DenseMap<mlir::Value, AxisInfo> known;
   std::unique_ptr<Assumptions> assumptions;
+  llvm::DenseSet<mlir::Operation *> waiting; // what another visit may tell more, as a fact that it asks for has changed
 };
 
 } // namespace weft

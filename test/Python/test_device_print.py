@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 import weft
 import weft.language as wl
-from kernel_support import ptx_of, simulate
+from kernel_support import compiled, ptx_of, simulate
+from weft import native
 
 
 @weft.jit
@@ -43,6 +44,15 @@ def test_every_element_is_printed_once(warps):
         "pid (1, 0, 0) only 100%: (operand 1) 253",
         "pid (1, 0, 0) starts",
     ]
+
+
+def test_the_text_does_not_tell_what_was_compiled_before():
+    # LLVM numbers calls for as long as a target's machine lives, which other kernels of a thread share.
+    kernel = compiled(prints, np.zeros((8, 4), np.float16), np.int32(-3), BLOCK=8)[0]
+    context = native.load("_compiler").Context()
+    texts = [context.parse(kernel.ir["python"]).compile('{"target": "sm_80"}')[0] for _ in range(3)]
+    assert texts[0].count("callseq") > 2
+    assert texts[0] == texts[1] == texts[2]
 
 
 @weft.jit

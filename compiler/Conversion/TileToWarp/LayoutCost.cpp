@@ -65,15 +65,6 @@ int64_t arithmeticCost(Operation *op, const LayoutPlan &plan, const AxisAnalysis
   return cost;
 }
 
-/// How an op accesses memory in a layout: a warp's instructions, and the sectors that each of them touches.
-struct Traffic {
-  int64_t instructions, sectors;
-  /// Sectors that the bytes of all instructions would fill.
-  int64_t filled;
-  /// Whether it is known how far apart elements lie.
-  bool isKnown;
-};
-
 /// Whether an index counts up along its axis by small numbers that nobody knows, as a scan does of what it counts:
 /// what is kept of a row goes to places side by side.
 bool countsUp(Value index) {
@@ -90,7 +81,7 @@ bool countsUp(Value index) {
   return isa_and_nonnull<arith::AddIOp>(op) && isShared(op->getOperand(0)) && countsUp(op->getOperand(1));
 }
 
-Traffic trafficOf(Operation *op, const LinearLayout &layout, const AxisAnalysis &axes, const TargetInfo &target) {
+Traffic findTraffic(Operation *op, const LinearLayout &layout, const AxisAnalysis &axes, const TargetInfo &target) {
   Access accessed = accessOf(op, axes, target);
   std::optional<warp::AffineAddress> sum = warp::affineAddressOf(op->getOperand(0));
   for (size_t axis = 0; sum && axis < accessed.shape.size(); ++axis) {
@@ -119,6 +110,15 @@ Traffic trafficOf(Operation *op, const LinearLayout &layout, const AxisAnalysis 
                               target.sectorBytes);
   const bool isKnown = sum && llvm::all_of(accessed.strides, [](const auto &stride) { return stride.has_value(); });
   return {instructions, sectorsTouched(layout, accessed, target), filled, isKnown};
+}
+
+/// What an access takes in a layout, which is looked for once for all plans of a kernel.
+Traffic trafficOf(Operation *op, LayoutAttr layout, const AxisAnalysis &axes, const TargetInfo &target,
+                  KnownCosts &known) {
+  auto [found, isNew] = known.traffic.try_emplace({op, layout});
+  if (isNew)
+    found->second = findTraffic(op, layout.getLayout(), axes, target);
+  return found->second;
 }
 
 /// A reduction along an axis: its registers, then shuffles, then the warps' parts through shared memory, which
@@ -165,7 +165,7 @@ int64_t costOf(Operation *op, const LayoutPlan &plan, const AxisAnalysis &axes, 
   if (!layout)
     return 0;
   if (isa<tile::LoadOp, tile::StoreOp, tile::AtomicRMWOp>(op))
-    return accessCost(op, layout, axes, target);
+    return accessCost(op, layout, axes, target, plan.rules.knownCosts());
   if (auto reduce = dyn_cast<tile::ReduceOp>(op))
     return reductionCost(layout.getLayout(), reduce.getAxis());
   if (auto scan = dyn_cast<tile::ScanOp>(op))
@@ -175,8 +175,9 @@ int64_t costOf(Operation *op, const LayoutPlan &plan, const AxisAnalysis &axes, 
 } // namespace
 
 // What a load leaves of a sector, another may find in the L1 cache; each store takes its sectors to the L2 cache.
-int64_t accessCost(Operation *op, LayoutAttr layout, const AxisAnalysis &axes, const TargetInfo &target) {
-  Traffic traffic = trafficOf(op, layout.getLayout(), axes, target);
+int64_t accessCost(Operation *op, LayoutAttr layout, const AxisAnalysis &axes, const TargetInfo &target,
+                   KnownCosts &known) {
+  Traffic traffic = trafficOf(op, layout, axes, target, known);
   int64_t gaps = std::max<int64_t>(traffic.instructions * traffic.sectors - traffic.filled, 0);
   return traffic.instructions * access + gaps * (isa<tile::LoadOp>(op) ? sector : access);
 }
@@ -230,8 +231,8 @@ unsigned travellingBytes(Value value, const LinearLayout &from, const LinearLayo
 }
 
 /// `conversionCost`, which is looked for once for all plans of a kernel: shared memory has many layouts to compare.
-static int64_t conversionCost(LayoutAttr from, LayoutAttr to, unsigned bytes, bool inLoop, ConversionCosts &known) {
-  auto [found, isNew] = known.try_emplace({from, to, 2 * bytes + inLoop}, 0);
+static int64_t conversionCost(LayoutAttr from, LayoutAttr to, unsigned bytes, bool inLoop, KnownCosts &known) {
+  auto [found, isNew] = known.conversions.try_emplace({from, to, 2 * bytes + inLoop}, 0);
   if (isNew)
     found->second = conversionCost(from.getLayout(), to.getLayout(), bytes, inLoop);
   return found->second;
@@ -248,7 +249,7 @@ int64_t conversionsOf(Value value, const LayoutPlan &plan) {
       continue;
     const LinearLayout &from = own.getLayout(), &to = other.getLayout();
     cost += (travelsNarrow(value, from, to) ? registersOf(to) * instruction : 0) +
-            conversionCost(own, other, travellingBytes(value, from, to), inLoop, plan.rules.conversionCosts());
+            conversionCost(own, other, travellingBytes(value, from, to), inLoop, plan.rules.knownCosts());
   }
   return cost;
 }
@@ -260,7 +261,7 @@ int64_t sectorsRead(func::FuncOp function, const LayoutPlan &plan, const AxisAna
     if (!layout || !isa<tile::LoadOp>(op))
       return;
     // Where all lie as far apart as is known, what one instruction leaves of a sector the next one finds in a cache.
-    Traffic traffic = trafficOf(op, layout.getLayout(), axes, target);
+    Traffic traffic = trafficOf(op, layout, axes, target, plan.rules.knownCosts());
     int64_t sectors = traffic.instructions * traffic.sectors;
     if (traffic.isKnown)
       sectors = std::min(sectors, std::max(traffic.sectors, traffic.filled));

@@ -27,7 +27,8 @@ unsigned travellingBytes(mlir::Value value, const warp::LinearLayout &from, cons
 
 /// What an access costs in a layout: its instructions, and more for each sector that gaps between what its lanes access
 /// take.
-int64_t accessCost(mlir::Operation *op, warp::LayoutAttr layout, const AxisAnalysis &axes, const TargetInfo &target);
+int64_t accessCost(mlir::Operation *op, warp::LayoutAttr layout, const AxisAnalysis &axes, const TargetInfo &target,
+                   KnownCosts &known);
 
 /// What the values that `value` is needed in other layouts cost, once.
 int64_t conversionsOf(mlir::Value value, const LayoutPlan &plan);

@@ -3,13 +3,13 @@
 // tile-to-warp is the same for all ops.
 #pragma once
 
+#include "compiler/Conversion/TileToWarp/KnownCosts.h"
 #include "dialects/Warp/IR/WarpOps.h"
 #include "dialects/Warp/Layout/MmaLayouts.h"
 #include "dialects/Warp/Layout/WgmmaLayouts.h"
 #include "mlir/IR/Operation.h"
 #include <array>
 #include <memory>
-#include <tuple>
 
 namespace weft {
 
@@ -52,9 +52,6 @@ struct DotPlan {
   warp::LinearLayout operand(unsigned index, llvm::ArrayRef<int64_t> shape, unsigned elementBits, unsigned batch) const;
 };
 
-/// What conversions cost, by the layouts that they are between, the bytes of an element and whether they are in a loop.
-using ConversionCosts = llvm::DenseMap<std::tuple<warp::LayoutAttr, warp::LayoutAttr, unsigned>, int64_t>;
-
 /// The rules. An op *runs in* a layout: that of its results for Source, Elementwise, View, Reorder and those Fixed ops
 /// that keep it (load, atomics, scan, join); the accumulator's for dot; the operand's for reduce, split and Effect; the
 /// source's for gather.
@@ -76,8 +73,8 @@ public:
   void setOperands(mlir::Operation *op, std::array<warp::LayoutAttr, 2> operands) {
     dots.find(op)->second.operands = operands;
   }
-  /// Costs of conversions that were found, which all plans of a kernel share.
-  ConversionCosts &conversionCosts() const { return *costs; }
+  /// Costs that were found, which all plans of a kernel share.
+  KnownCosts &knownCosts() const { return *costs; }
   /// A layout as an attribute.
   warp::LayoutAttr attr(const warp::LinearLayout &layout) const { return warp::LayoutAttr::get(context, layout); }
 
@@ -86,7 +83,7 @@ private:
 
   mlir::MLIRContext *context;
   llvm::DenseMap<mlir::Operation *, DotPlan> dots;
-  std::shared_ptr<ConversionCosts> costs = std::make_shared<ConversionCosts>();
+  std::shared_ptr<KnownCosts> costs = std::make_shared<KnownCosts>();
 };
 
 /// The layout of a join's result whose operands are in `half`: a new lowest register bit along the new last axis.

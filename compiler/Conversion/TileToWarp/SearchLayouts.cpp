@@ -258,7 +258,8 @@ SmallVector<std::pair<tile::StoreOp, LayoutAttr>> betterStores(func::FuncOp func
       return;
     Access access = accessOf(store, axes, target);
     LayoutAttr coalesced = plan.rules.attr(coalescedLayout(access, warps, target));
-    if (accessCost(store, coalesced, axes, target) < accessCost(store, layout, axes, target))
+    KnownCosts &known = plan.rules.knownCosts();
+    if (accessCost(store, coalesced, axes, target, known) < accessCost(store, layout, axes, target, known))
       found.emplace_back(store, coalesced);
   });
   return found;

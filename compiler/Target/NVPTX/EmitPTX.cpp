@@ -138,15 +138,23 @@ std::unique_ptr<llvm::TargetMachine> makeMachine(const TargetInfo &target, int v
                                    options, std::nullopt, std::nullopt, llvm::CodeGenOptLevel::Aggressive));
 }
 
+/// Whether kernels call functions, to print or to trap: LLVM numbers these calls in the text, from the machine's first on.
+bool callsFunctions(const llvm::Module &module) {
+  return llvm::any_of(module, [](const llvm::Function &each) { return !each.isIntrinsic() && !each.use_empty(); });
+}
+
 /// A machine for a target. Kernels that a thread compiles one after another share it: to make one takes a sixteenth of
-/// compiling a small kernel.
-llvm::TargetMachine *machineFor(const TargetInfo &target, int version, bool fuses, std::string &error) {
+/// compiling a small kernel. Those that call functions have their own, so that their text does not tell what came before.
+std::shared_ptr<llvm::TargetMachine> machineFor(const TargetInfo &target, int version, bool fuses,
+                                                const llvm::Module &module, std::string &error) {
   using Key = std::tuple<const TargetInfo *, int, bool>;
-  static thread_local std::map<Key, std::unique_ptr<llvm::TargetMachine>> machines;
-  std::unique_ptr<llvm::TargetMachine> &machine = machines[{&target, version, fuses}];
+  static thread_local std::map<Key, std::shared_ptr<llvm::TargetMachine>> machines;
+  if (callsFunctions(module))
+    return makeMachine(target, version, fuses, error);
+  std::shared_ptr<llvm::TargetMachine> &machine = machines[{&target, version, fuses}];
   if (!machine)
     machine = makeMachine(target, version, fuses, error);
-  return machine.get();
+  return machine;
 }
 
 /// Gives every function a debug scope, so that locations become line numbers.
@@ -253,8 +261,8 @@ FailureOr<EmittedPTX> emitPTX(ModuleOp module, const TargetInfo &target, EmitOpt
 
   std::string error;
   result.version = versionFor(*llvmModule, target);
-  llvm::TargetMachine *machine =
-      machineFor(target, result.version, !module->hasAttr(roundsProductsAttrName), error);
+  std::shared_ptr<llvm::TargetMachine> machine =
+      machineFor(target, result.version, !module->hasAttr(roundsProductsAttrName), *llvmModule, error);
   if (!machine)
     return module.emitError("LLVM has no back end for '") << StringRef(target.name) << "': " << error, failure();
   llvmModule->setTargetTriple(llvm::Triple(tripleText));
