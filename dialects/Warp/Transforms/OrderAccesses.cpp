@@ -391,7 +391,9 @@ void OrderAccesses::runOnOperation() {
   orderer.walk(kernel.getBody(), state);
   orderer.insert();
   SmallVector<int32_t> pairs;
-  for (auto [one, other] : orderer.reliedApart())
+  auto relied = llvm::to_vector(orderer.reliedApart());
+  llvm::sort(relied); // they are found in the order of addresses of this process's memory
+  for (auto [one, other] : relied)
     pairs.append({static_cast<int32_t>(one), static_cast<int32_t>(other)});
   if (!pairs.empty())
     kernel->setAttr(reliedApartAttrName, DenseI32ArrayAttr::get(&getContext(), pairs));
