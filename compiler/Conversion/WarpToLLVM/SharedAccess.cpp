@@ -147,12 +147,12 @@ void predicatedStore(Emitter &emitter, Value value, Value pointer, unsigned byte
     list += (word ? ", $" : "$") + std::to_string(word);
     constraints += bits == 32 ? "r," : "h,";
   }
-  operands.push_back(LLVM::PtrToIntOp::create(b, emitter.loc, b.getI32Type(), pointer));
+  operands.push_back(pointer); // prints with its brackets, and a constant at its end as an immediate offset
   operands.push_back(predicate);
   std::string type = words > 1 ? "v" + std::to_string(words) + ".b32" : "b" + std::to_string(bits);
-  std::string code = "@$" + std::to_string(words + 1) + " st.shared." + type + " [$" + std::to_string(words) + "], " +
+  std::string code = "@$" + std::to_string(words + 1) + " st.shared." + type + " $" + std::to_string(words) + ", " +
                      (words > 1 ? "{" + list + "}" : list) + ";";
-  emitter.inlineAsm(code, constraints + "r,b,~{memory}", {}, operands, /*sideEffects=*/true);
+  emitter.inlineAsm(code, constraints + "*m,b,~{memory}", {}, operands, /*sideEffects=*/true);
 }
 
 void emitSharedStore(Emitter &emitter, Value base, const SharedAccess &access, ArrayRef<Value> registers, bool here,

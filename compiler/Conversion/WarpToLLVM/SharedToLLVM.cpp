@@ -141,12 +141,12 @@ void copyPiece(Emitter &e, const Copy &copy) {
     LLVM::CallIntrinsicOp::create(e.b, e.loc, e.b.getStringAttr(intrinsic), operands);
     return;
   }
-  operands.front() = LLVM::PtrToIntOp::create(e.b, e.loc, e.b.getI32Type(), copy.to);
   operands.push_back(copy.owner);
-  std::string code = ("@$" + Twine(operands.size() - 1) + " " + name + " [$0], [$1], " + Twine(copy.bytes) +
-                      (copy.filled ? ", $2;" : ";"))
-                         .str();
-  e.inlineAsm(code, copy.filled ? "r,l,r,b,~{memory}" : "r,l,b,~{memory}", {}, operands, /*sideEffects=*/true);
+  // Operands in memory print with their brackets, and constants at the end of an address as its immediate offset.
+  std::string code =
+      ("@$" + Twine(operands.size() - 1) + " " + name + " $0, $1, " + Twine(copy.bytes) + (copy.filled ? ", $2;" : ";"))
+          .str();
+  e.inlineAsm(code, copy.filled ? "*m,*m,r,b,~{memory}" : "*m,*m,b,~{memory}", {}, operands, /*sideEffects=*/true);
 }
 
 LogicalResult lowerAsyncCopy(AsyncCopyOp op, Emitter &e) {

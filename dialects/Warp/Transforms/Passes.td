@@ -208,11 +208,15 @@ def WarpStageLoads : Pass<"warp-stage-loads", "::mlir::func::FuncOp"> {
     until half of a thread's registers hold the others, loaded an iteration ahead (`warp-load-ahead`), beside what lives
     in the loop, and while half of a block's shared memory has room for the stages of all.
 
+    What several warps would load each for itself, such as a row of scales, is staged wherever copies go ahead anyway: one
+    warp copies it, if that spares the others a sector for each instruction that they pass over.
+
     Needs: operands of products staged already (`warp-stage-operands`). With one stage nothing is done, nor in kernels that
     the compiler writes (`tile.orders_accesses`).
 
     Rejects: nothing. A load in pieces under 16 bytes or of less than 4 registers, one that `cp.async` cannot make, of
-    memory that the loop may write, or whose address depends on what the iteration computes is left alone.
+    memory that the loop may write, or whose address depends on what the iteration computes is left alone. So is, of what
+    warps have in common, an index, which addresses other loads.
 
     ```mlir
     #x = #warp.layout<[64, 64], register = [[0, 1], [0, 2], [0, 4], [4, 0], [8, 0], [16, 0], [32, 0]], lane = [[0, 8], [0, 16], [0, 32], [1, 0], [2, 0]]>

@@ -33,7 +33,7 @@ module attributes {warp.target = "sm_80"} {
 // Over four warps: one lane of each writes; after the barrier four lanes read one each, and exchange them.
 // CHECK-LABEL: llvm.func @warps
 // CHECK-COUNT-5: nvvm.shfl.sync bfly
-// CHECK: llvm.inline_asm has_side_effects {{.*}}"@$0 st.shared.b32 [$1], $2;"
+// CHECK: llvm.inline_asm has_side_effects {{.*}}"@$0 st.shared.b32 $1, $2;", "b,*m,r,~{memory}"
 // CHECK-NEXT: nvvm.barrier
 // CHECK-COUNT-1: llvm.load %{{.*}} : !llvm.ptr<3> -> i32
 // CHECK-NOT: llvm.load
@@ -61,7 +61,7 @@ module attributes {warp.target = "sm_80"} {
 // Columns over four warps: the four neighbours that a thread holds are one access. Two lanes hold the same sums: each reads two of the four partial results
 // and exchanges what it makes of them.
 // CHECK-LABEL: llvm.func @columns
-// CHECK: "@$0 st.shared.v4.b32 [$1], {$2, $3, $4, $5};"
+// CHECK: "@$0 st.shared.v4.b32 $1, {$2, $3, $4, $5};", "b,*m,r,r,r,r,~{memory}"
 // CHECK-NEXT: nvvm.barrier
 // CHECK-COUNT-2: llvm.load %{{.*}} {alignment = 16 : i64} : !llvm.ptr<3> -> vector<4xi32>
 // CHECK-NOT: llvm.load
@@ -89,14 +89,14 @@ module attributes {warp.target = "sm_80"} {
 // Columns over eight warps, of which each would read all partial results: eight neighbouring lanes bring one sum together at a time, 32 of a warp's four groups
 // and two rounds, and write it behind them, 8 · (64 + 4) · 4 bytes further. Lanes of a group read 68 words apart.
 // CHECK-LABEL: llvm.func @columns_in_turn
-// CHECK: "@$0 st.shared.v4.b32 [$1], {$2, $3, $4, $5};"
+// CHECK: "@$0 st.shared.v4.b32 $1, {$2, $3, $4, $5};", "b,*m,r,r,r,r,~{memory}"
 // CHECK-NEXT: nvvm.barrier
 // CHECK-COUNT-1: llvm.load %{{.*}} : !llvm.ptr<3> -> i32
 // CHECK-COUNT-3: nvvm.shfl.sync bfly
-// CHECK: llvm.inline_asm has_side_effects {{.*}}"@$0 st.shared.b32 [$1], $2;"
+// CHECK: llvm.inline_asm has_side_effects {{.*}}"@$0 st.shared.b32 $1, $2;", "b,*m,r,~{memory}"
 // CHECK-COUNT-1: llvm.load %{{.*}} : !llvm.ptr<3> -> i32
 // CHECK-COUNT-3: nvvm.shfl.sync bfly
-// CHECK: llvm.inline_asm has_side_effects {{.*}}"@$0 st.shared.b32 [$1], $2;"
+// CHECK: llvm.inline_asm has_side_effects {{.*}}"@$0 st.shared.b32 $1, $2;", "b,*m,r,~{memory}"
 // CHECK-NEXT: nvvm.barrier
 // CHECK-COUNT-1: llvm.load %{{.*}} {alignment = 16 : i64} : !llvm.ptr<3> -> vector<4xi32>
 // CHECK-NOT: llvm.load

@@ -77,7 +77,7 @@ module attributes {warp.target = "sm_80"} {
 // CHECK: %[[WARPS:.*]] = llvm.mlir.constant(96 : i32)
 // CHECK: %[[BITS:.*]] = llvm.and %{{.*}}, %[[WARPS]]
 // CHECK: %[[OWNER:.*]] = llvm.icmp "eq" %[[BITS]]
-// CHECK: llvm.inline_asm has_side_effects {{.*}}"@$3 st.shared.v2.b32 [$2], {$0, $1};", "r,r,r,b,~{memory}" %{{.*}}, %{{.*}}, %{{.*}}, %[[OWNER]]
+// CHECK: llvm.inline_asm has_side_effects {{.*}}"@$3 st.shared.v2.b32 $2, {$0, $1};", "r,r,*m,b,~{memory}" %{{.*}}, %{{.*}}, %{{.*}}, %[[OWNER]]
 module attributes {warp.target = "sm_80"} {
   func.func @repeated(%x: f32) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 4, stages = 1>} {
     %v = tile.splat %x : f32 -> tensor<64xf32, #few>
@@ -164,7 +164,7 @@ module attributes {warp.target = "sm_80"} {
 
 // A tile that one warp holds is copied by one warp.
 // CHECK-LABEL: llvm.func @copied_once
-// CHECK: llvm.inline_asm has_side_effects {{.*}}"@$2 cp.async.cg.shared.global [$0], [$1], 16;", "r,l,b,~{memory}"
+// CHECK: llvm.inline_asm has_side_effects {{.*}}"@$2 cp.async.cg.shared.global $0, $1, 16;", "*m,*m,b,~{memory}"
 module attributes {warp.target = "sm_80"} {
   func.func @copied_once(%x: !tile.ptr<f16>) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 2, stages = 1>} {
     %q = tile.splat %x : !tile.ptr<f16> -> !pointers

@@ -63,10 +63,10 @@ void ScratchArray::store(Value index, Value value, Value predicate) {
   // A byte has no register class of its own in PTX: it travels in 16 bits.
   if (bytes == 1)
     bits = LLVM::ZExtOp::create(b, emitter.loc, b.getI16Type(), bits);
-  std::string code = ("@$0 st.shared.b" + Twine(8 * bytes) + " [$1], $2;").str();
-  StringRef constraints = bytes == 8 ? "b,r,l,~{memory}" : bytes == 4 ? "b,r,r,~{memory}" : "b,r,h,~{memory}";
-  Value pointer = LLVM::PtrToIntOp::create(b, emitter.loc, b.getI32Type(), address(index));
-  emitter.inlineAsm(code, constraints, {}, {predicate, pointer, bits}, /*sideEffects=*/true);
+  // An address prints with its brackets, and a constant at its end as an immediate offset.
+  std::string code = ("@$0 st.shared.b" + Twine(8 * bytes) + " $1, $2;").str();
+  StringRef constraints = bytes == 8 ? "b,*m,l,~{memory}" : bytes == 4 ? "b,*m,r,~{memory}" : "b,*m,h,~{memory}";
+  emitter.inlineAsm(code, constraints, {}, {predicate, address(index), bits}, /*sideEffects=*/true);
 }
 
 Value ScratchArray::load(Value index) {
@@ -79,20 +79,19 @@ Value ScratchArray::load(Value index) {
 void ScratchArray::storeVector(Value index, ArrayRef<Value> values, Value predicate) {
   if (values.size() == 1)
     return store(index, values.front(), predicate);
-  OpBuilder &b = emitter.b;
   Registers operands;
-  std::string constraints = predicate ? "b,r" : "r", list;
+  std::string constraints = predicate ? "b,*m" : "*m", list;
   if (predicate)
     operands.push_back(predicate);
   std::string place = "$" + std::to_string(operands.size());
-  operands.push_back(LLVM::PtrToIntOp::create(b, emitter.loc, b.getI32Type(), address(index)));
+  operands.push_back(address(index));
   for (Value value : values) {
     list += (list.empty() ? "$" : ", $") + std::to_string(operands.size());
     operands.push_back(emitter.bitcast(value, stored));
     constraints += ",r";
   }
-  std::string code = (predicate ? "@$0 " : "") + ("st.shared.v" + std::to_string(values.size())) + ".b32 [" + place +
-                     "], {" + list + "};";
+  std::string code = (predicate ? "@$0 " : "") + ("st.shared.v" + std::to_string(values.size())) + ".b32 " + place +
+                     ", {" + list + "};";
   emitter.inlineAsm(code, constraints + ",~{memory}", {}, operands, /*sideEffects=*/true);
 }
 

@@ -15,6 +15,7 @@
 //
 // Values loaded ahead into registers are carried round the loop (warp-load-ahead), which takes fewer instructions. So
 // that is left to all that half of a thread's registers hold beside what lives in the loop; the largest are staged.
+// What every warp would load for itself, such as a row of scales, is copied once where operands are copied ahead anyway.
 #include "compiler/Support/Remarks.h"
 #include "compiler/Target/TargetInfo.h"
 #include "dialects/Tile/IR/Schedule.h"
@@ -56,17 +57,38 @@ static int64_t bytesOf(RankedTensorType type) {
   return type.getNumElements() * llvm::divideCeil(type.getElementTypeBitWidth(), 8);
 }
 
-/// Whether a load is of a tile that one thread holds enough of for copies to pay, and that a copy ahead can bring.
-static bool isStageable(tile::LoadOp load, scf::ForOp loop, const TargetInfo &target) {
-  constexpr int64_t fewRegisters = 4, widePiece = 16;
+/// Whether a copy ahead can bring what a load of a tensor does.
+static bool canCopyAhead(tile::LoadOp load, scf::ForOp loop, const TargetInfo &target) {
   auto type = dyn_cast<RankedTensorType>(load.getType());
-  if (!type || type.getRank() != 2 || !type.getElementType().isIntOrFloat() || load->use_empty() ||
-      registersOf(load.getResult()) < fewRegisters || pieceBytes(load) < widePiece ||
-      !whyNotAsync(load, target).empty() || !mayReadAhead(load, loop))
+  if (!type || !type.getElementType().isIntOrFloat() || load->use_empty() || !whyNotAsync(load, target).empty() ||
+      !mayReadAhead(load, loop))
     return false;
   Slice slice;
   return llvm::all_of(load->getOperands(),
                       [&](Value operand) { return addToSlice(operand, loop, /*mayLoad=*/!writesMemory(loop), slice); });
+}
+
+/// Whether a load is of a tile that one thread holds enough of for copies to pay, and that a copy ahead can bring.
+static bool isStageable(tile::LoadOp load, scf::ForOp loop, const TargetInfo &target) {
+  constexpr int64_t fewRegisters = 4, widePiece = 16;
+  auto type = dyn_cast<RankedTensorType>(load.getType());
+  return type && type.getRank() == 2 && registersOf(load.getResult()) >= fewRegisters &&
+         pieceBytes(load) >= widePiece && canCopyAhead(load, loop, target);
+}
+
+/// Whether several warps would load the same, at least a sector by each instruction: what one copies for all costs the
+/// others an instruction that they pass over. An index stays in registers, ahead of what it addresses.
+static bool isLoadedByWarps(tile::LoadOp load, scf::ForOp loop, const TargetInfo &target) {
+  constexpr int64_t sectorBytes = 32;
+  auto type = dyn_cast<RankedTensorType>(load.getType());
+  if (!type || !canCopyAhead(load, loop, target) || addressesLoads(load))
+    return false;
+  const LinearLayout &layout = layoutAttrOf(type).getLayout();
+  const int64_t shared = llvm::count(layout.bases(InDim::Warp), 0u);
+  const int64_t parts = layout.bases(InDim::Warp).size() - shared;
+  const int64_t pieces =
+      llvm::divideCeil(registersThatDiffer(load) * type.getElementTypeBitWidth() / 8, pieceBytes(load));
+  return shared > 0 && (bytesOf(type) >> parts) >= pieces * sectorBytes;
 }
 
 /// The first op of a load's block that its value is used in.
@@ -116,8 +138,9 @@ static int64_t roomFor(int64_t alive, const TargetInfo &target) {
   return alive <= all / 2 ? all / 2 : all;
 }
 
-/// Stages loads of a loop until the others fit registers, while half of a block's shared memory holds all of its rings
-/// beside the tiles that threads store, of which there is one each.
+/// Stages loads of a loop that warps have in common, where others are staged, and more until the rest fits registers,
+/// while half of a block's shared memory holds all of its rings beside the tiles that threads store, of which there is
+/// one each.
 static void stageIn(scf::ForOp loop, int stages, const TargetInfo &target) {
   int64_t bytes = 0, stored = 0, registers = mostAlive(loop), room = roomFor(registers, target);
   loop.walk([&](AllocOp alloc) {
@@ -129,7 +152,7 @@ static void stageIn(scf::ForOp loop, int stages, const TargetInfo &target) {
   for (tile::LoadOp load : stageableLoads(loop, target)) {
     int64_t size = bytesOf(cast<RankedTensorType>(load.getType()));
     if (registers <= room)
-      return;
+      break;
     if ((bytes + size) * stages + stored > target.sharedBytesPerBlock / 2) {
       remarks::missed(remarks::pipelining, load) << remark::reason(
           "the load is not copied iterations ahead: shared memory has no room for {0} stages of it", stages);
@@ -139,6 +162,16 @@ static void stageIn(scf::ForOp loop, int stages, const TargetInfo &target) {
     bytes += size;
     stage(load);
   }
+  if (bytes == 0)
+    return;
+  for (auto load : llvm::make_early_inc_range(loop.getBody()->getOps<tile::LoadOp>()))
+    if (isLoadedByWarps(load, loop, target)) {
+      int64_t size = bytesOf(cast<RankedTensorType>(load.getType()));
+      if ((bytes + size) * stages + stored > target.sharedBytesPerBlock / 2)
+        continue;
+      bytes += size;
+      stage(load);
+    }
 }
 
 void StageLoads::runOnOperation() {
