@@ -96,6 +96,18 @@ func.func @mma_c2_interleaved(%a: tensor<16x16xf16, #a>, %b: tensor<16x16xf16, #
 
 // -----
 
+// K of a is taken by words, and that of b is not.
+#acc = #warp.layout<[16, 8], register = [[0, 1], [8, 0]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]]>
+#a = #warp.layout<[16, 16], register = [[0, 1], [8, 0], [0, 2]], lane = [[0, 4], [0, 8], [1, 0], [2, 0], [4, 0]]>
+#b = #warp.layout<[16, 8], register = [[1, 0], [8, 0]], lane = [[2, 0], [4, 0], [0, 1], [0, 2], [0, 4]]>
+func.func @mma_c2_words(%a: tensor<16x16xf16, #a>, %b: tensor<16x8xf16, #b>, %c: tensor<16x8xf32, #acc>) {
+  // expected-error @below {{expected operands in the fragment layouts of one grid of warps}}
+  %d = warp.mma %a, %b, %c {shape = array<i32: 16, 8, 16>} : tensor<16x16xf16, #a> * tensor<16x8xf16, #b> -> tensor<16x8xf32, #acc>
+  return
+}
+
+// -----
+
 // Two products, of which the second warp, whose rows are the second's, has the first's columns.
 #acc = #warp.layout<[32, 8], register = [[0, 1], [8, 0]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], warp = [[16, 0]]>
 #a = #warp.layout<[32, 16], register = [[0, 1], [8, 0], [0, 8]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], warp = [[16, 0]]>

@@ -215,15 +215,24 @@ int64_t conversionCost(const LinearLayout &from, const LinearLayout &to, unsigne
   return (accesses(from) + accesses(to)) * access + 2 * barrier;
 }
 
+Operation *wideningOf(Value value) {
+  Operation *op = value.getDefiningOp();
+  auto isOf8 = [&] { return tile::elementTypeOf(op->getOperand(0).getType()).isInteger(8); };
+  return isa_and_nonnull<arith::ExtFOp>(op) || (isa_and_nonnull<arith::SIToFPOp, arith::UIToFPOp>(op) && isOf8())
+             ? op
+             : nullptr;
+}
+
 bool travelsNarrow(Value value, const LinearLayout &from, const LinearLayout &to) {
-  auto widened = value.getDefiningOp<arith::ExtFOp>();
+  Operation *widened = wideningOf(value);
   if (!widened)
     return false;
+  const bool isFloat = isa<arith::ExtFOp>(widened);
   if (!llvm::all_of(value.getUsers(), llvm::IsaPred<tile::DotOp>))
-    return true;
+    return isFloat;
   int64_t held = registersOf(from), more = (registersOf(to) - held) * instruction;
-  return registersOf(to) < manyTimes * held ||
-         conversionCost(from, to, bytesOf(widened.getIn())) + more <= conversionCost(from, to, bytesOf(value));
+  return (isFloat && registersOf(to) < manyTimes * held) ||
+         conversionCost(from, to, bytesOf(widened->getOperand(0))) + more <= conversionCost(from, to, bytesOf(value));
 }
 
 unsigned travellingBytes(Value value, const LinearLayout &from, const LinearLayout &to) {

@@ -18,6 +18,8 @@ int64_t tripsOf(mlir::Operation *op);
 int64_t conversionCost(const warp::LinearLayout &from, const warp::LinearLayout &to, unsigned bytes,
                        bool inLoop = true);
 
+/// The op that widened a float, or made one of an integer of 8 bits; null for another value.
+mlir::Operation *wideningOf(mlir::Value value);
 /// Whether a value that was widened travels to another layout as it was before, and is widened there: for less bytes, and
 /// fewer registers where it stays. Operands of products, which stream through, do not where lanes there repeat elements too
 /// often.

@@ -82,14 +82,18 @@ private:
 
   /// `value`, which stands for `old`, in another layout. What was widened travels as narrow as it was where that is cheaper.
   Value converted(Value old, Value value, LayoutAttr layout) {
-    auto widened = value.getDefiningOp<arith::ExtFOp>();
+    Operation *widened = wideningOf(value);
     if (!widened || !travelsNarrow(old, plan.own.lookup(old).getLayout(), layout.getLayout()))
       return warp::ConvertLayoutOp::create(b, old.getLoc(), typeIn(old, layout), value);
-    Value narrow = widened.getIn();
+    Value narrow = widened->getOperand(0);
     Type type =
         cast<RankedTensorType>(typeIn(old, layout)).clone(cast<RankedTensorType>(narrow.getType()).getElementType());
     narrow = warp::ConvertLayoutOp::create(b, old.getLoc(), type, narrow);
-    return arith::ExtFOp::create(b, old.getLoc(), typeIn(old, layout), narrow);
+    Operation *again = b.clone(*widened);
+    again->setLoc(old.getLoc());
+    again->setOperand(0, narrow);
+    again->getResult(0).setType(typeIn(old, layout));
+    return again->getResult(0);
   }
 
   static Type typeIn(Value old, LayoutAttr layout) {

@@ -48,6 +48,32 @@ OpFoldResult ConvertLayoutOp::fold(FoldAdaptor adaptor) {
   return {};
 }
 
+/// Whether the layouts of a product's operands a and b and of its sums are fragments', rows, columns or, `ofWords`, K in
+/// another order in all that have them.
+static bool areInOneOrder(const std::array<LinearLayout, 3> &fragments, const std::array<LinearLayout, 3> &layouts,
+                          bool ofWords) {
+  for (bool words : {false, true})
+    for (bool ofRows : {false, true})
+      for (bool ofColumns : {false, true}) {
+        auto [left, right, sums] = fragments;
+        if (words) {
+          left = byWordsAlongK(left, 1);
+          right = byWordsAlongK(right, 0);
+        }
+        if (ofRows) {
+          left = interleaved(left, 0);
+          sums = interleaved(sums, 0);
+        }
+        if (ofColumns) {
+          right = interleaved(right, 1);
+          sums = interleaved(sums, 1);
+        }
+        if ((!words || ofWords) && std::array{left, right, sums} == layouts)
+          return true;
+      }
+  return false;
+}
+
 LogicalResult MmaOp::verify() {
   auto a = cast<RankedTensorType>(getA().getType()), b = cast<RankedTensorType>(getB().getType());
   auto acc = cast<RankedTensorType>(getAcc().getType());
@@ -71,17 +97,10 @@ LogicalResult MmaOp::verify() {
     LinearLayout sums = mmaAccLayout(acc.getShape(), grid, *fragments);
     LinearLayout left = mmaOperandLayout(MmaOperand::A, a.getShape(), grid, bits, *fragments);
     LinearLayout right = mmaOperandLayout(MmaOperand::B, b.getShape(), grid, bits, *fragments, batch);
-    for (bool ofRows : {false, true})
-      for (bool ofColumns : {false, true}) {
-        auto within = [&](LinearLayout layout, bool hasRows, bool hasColumns) {
-          layout = ofRows && hasRows ? interleaved(layout, 0) : layout;
-          return ofColumns && hasColumns ? interleaved(layout, 1) : layout;
-        };
-        if (within(sums, true, true) == layoutAttrOf(acc).getLayout() &&
-            within(left, true, false) == layoutAttrOf(a).getLayout() &&
-            within(right, false, true) == layoutAttrOf(b).getLayout())
-          return success();
-      }
+    if (areInOneOrder({left, right, sums},
+                      {layoutAttrOf(a).getLayout(), layoutAttrOf(b).getLayout(), layoutAttrOf(acc).getLayout()},
+                      /*ofWords=*/bits == 16 && getShape()[2] == 16))
+      return success();
   }
   return emitOpError() << "expected operands in the fragment layouts of one grid of warps, but got " << a << ", " << b
                        << " and " << acc;

@@ -40,7 +40,7 @@ def Warp_MmaOp : Warp_Op<"mma", [Pure, AllTypesMatch<["acc", "result"]>]> {
     has them, `m16n8k16`, `m16n8k8` and `m16n8k4` (ISA 9.7.14.5). With precision tf32x3 each product is three.
 
     C1: shapes as `tile.dot`; where b has more columns than acc, those of several products. C2: each operand's layout is one that `mmaOperandLayout` makes for the shape and warps of the accumulator's, rows or columns maybe
-    `interleaved` in all that have them.
+    `interleaved` in all that have them, and of 16-bit elements K `byWordsAlongK` in both operands.
 
     ```mlir
     #acc = #warp.layout<[16, 8], register = [[0, 1], [8, 0]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]]>

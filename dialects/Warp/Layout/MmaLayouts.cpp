@@ -96,14 +96,28 @@ LinearLayout weft::warp::mmaOperandLayout(MmaOperand operand, ArrayRef<int64_t> 
       .take();
 }
 
-LinearLayout weft::warp::interleaved(const LinearLayout &layout, unsigned axis) {
-  constexpr int64_t inLanes = 7, inRegisters = 8; // bits of a place that fragments have there
+/// A layout in which `move` has put another place along an axis for each.
+static LinearLayout moved(const LinearLayout &layout, unsigned axis, function_ref<int64_t(int64_t)> move) {
   LinearLayout result(layout.shape());
   for (InDim dim : {InDim::Register, InDim::Lane, InDim::Warp, InDim::Block})
     for (uint32_t basis : layout.bases(dim)) {
       SmallVector<int64_t> at = layout.delinearize(basis);
-      at[axis] = (at[axis] & ~(inLanes | inRegisters)) | (at[axis] & inLanes) << 1 | (at[axis] & inRegisters) >> 3;
+      at[axis] = move(at[axis]);
       result.append(dim, result.linearize(at));
     }
   return result;
+}
+
+LinearLayout weft::warp::interleaved(const LinearLayout &layout, unsigned axis) {
+  constexpr int64_t inLanes = 7, inRegisters = 8; // bits of a place that fragments have there
+  return moved(layout, axis, [](int64_t at) {
+    return (at & ~(inLanes | inRegisters)) | (at & inLanes) << 1 | (at & inRegisters) >> 3;
+  });
+}
+
+LinearLayout weft::warp::byWordsAlongK(const LinearLayout &layout, unsigned axis) {
+  constexpr int64_t inLanes = 6, inRegisters = 8; // beside those that share a register
+  return moved(layout, axis, [](int64_t at) {
+    return (at & ~(inLanes | inRegisters)) | (at & inLanes) << 1 | (at & inRegisters) >> 2;
+  });
 }

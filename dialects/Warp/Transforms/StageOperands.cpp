@@ -13,6 +13,8 @@
 // A vector of 4-byte or wider elements that a loop with products loads and then converts goes the same way, so that it
 // is copied ahead with their operands; an index is left to what loads it ahead of what it addresses (warp-load-ahead).
 //
+// What is widened behind the conversion, 8-bit weights, is read as it is, where `ldmatrix` reads it from where it lies.
+//
 // A transposition between load and product becomes a `warp.permute_shared`: the tile is read the other way round, and
 // no register moves. Barriers are inserted later.
 #include "compiler/Support/Remarks.h"
@@ -55,12 +57,21 @@ static bool isProductOperand(OpOperand &use) {
   return isa<MmaOp, tile::DotOp, tile::RowDotOp>(use.getOwner()) && use.getOperandNumber() < 2;
 }
 
+/// Whether products alone take a value, as it is or widened.
+static bool areProductOperands(Value value) {
+  return llvm::all_of(value.getUses(), [](OpOperand &use) {
+    Operation *user = use.getOwner();
+    return isa<arith::ExtFOp, arith::SIToFPOp, arith::UIToFPOp>(user) ? llvm::all_of(user->getUses(), isProductOperand)
+                                                                      : isProductOperand(use);
+  });
+}
+
 /// Collects the conversions behind `value`; false when something else uses it.
 static bool collectConversions(Value value, SmallVectorImpl<ConvertLayoutOp> &conversions) {
   return llvm::all_of(value.getUses(), [&](OpOperand &use) {
     if (auto convert = dyn_cast<ConvertLayoutOp>(use.getOwner())) {
       conversions.push_back(convert);
-      return llvm::all_of(convert->getUses(), isProductOperand);
+      return areProductOperands(convert.getResult());
     }
     auto permute = dyn_cast<tile::PermuteOp>(use.getOwner());
     return permute && collectConversions(permute.getResult(), conversions);
@@ -99,6 +110,73 @@ static void sayNotStaged(tile::LoadOp load) {
                           (*other)->getOwner()->getName().getStringRef());
 }
 
+/// A layout in which a thread has what it has in another, those neighbours along the contiguous axis first that share a
+/// register of 32 bits: a conversion between the two moves nothing.
+static LinearLayout wordsFirst(const LinearLayout &layout, unsigned axis, unsigned bits) {
+  constexpr unsigned wordBits = 32;
+  SmallVector<uint32_t> first, rest;
+  for (uint32_t basis : layout.bases(InDim::Register)) {
+    SmallVector<int64_t> at = layout.delinearize(basis);
+    const bool isInWord =
+        llvm::count_if(at, [](int64_t place) { return place != 0; }) == 1 && at[axis] > 0 && at[axis] * bits < wordBits;
+    (isInWord ? first : rest).push_back(basis);
+  }
+  llvm::sort(first);
+  LinearLayout result(layout.shape());
+  for (uint32_t basis : llvm::concat<uint32_t>(first, rest))
+    result.append(InDim::Register, basis);
+  for (InDim dim : {InDim::Lane, InDim::Warp, InDim::Block})
+    for (uint32_t basis : layout.bases(dim))
+      result.append(dim, basis);
+  return result;
+}
+
+/// The transpositions between a load and a conversion, from the conversion on.
+static SmallVector<tile::PermuteOp, 1> permutesBefore(ConvertLayoutOp convert) {
+  SmallVector<tile::PermuteOp, 1> permutes;
+  for (auto permute = convert.getSource().getDefiningOp<tile::PermuteOp>(); permute;
+       permute = permute.getSource().getDefiningOp<tile::PermuteOp>())
+    permutes.push_back(permute);
+  return permutes;
+}
+
+/// The layout in which the result of a conversion is read from the load's tile, seen through the transpositions.
+static LinearLayout readLayout(ConvertLayoutOp convert, tile::LoadOp load) {
+  auto type = convert.getType();
+  const LinearLayout &layout = layoutAttrOf(type).getLayout();
+  if (llvm::all_of(convert->getUses(), isProductOperand) || type.getRank() != 2)
+    return layout;
+  unsigned along = neighbourAxis(layoutAttrOf(load.getType()).getLayout());
+  for (tile::PermuteOp permute : llvm::reverse(permutesBefore(convert)))
+    along = permute.getOrder()[0] == int32_t(along) ? 0 : 1;
+  return wordsFirst(layout, along, type.getElementTypeBitWidth());
+}
+
+/// How the result of a conversion lies in the load's tile.
+static LinearLayout layoutInTile(ConvertLayoutOp convert, tile::LoadOp load) {
+  LinearLayout layout = readLayout(convert, load);
+  for (tile::PermuteOp permute : permutesBefore(convert)) {
+    SmallVector<int32_t> inverse(permute.getOrder().size());
+    for (auto [to, from] : llvm::enumerate(permute.getOrder()))
+      inverse[from] = to;
+    layout = layout.permute(inverse);
+  }
+  return layout;
+}
+
+/// Whether what is widened on its way to products is read by `ldmatrix` from where copies put it: else, an exchange that
+/// puts it where it is wanted reads wider pieces.
+static bool areReadAsTheyLie(const Staged &staged) {
+  tile::LoadOp load = staged.load;
+  auto type = cast<RankedTensorType>(load.getType());
+  unsigned bits = type.getElementTypeBitWidth();
+  LinearLayout tile = swizzledLayout(type.getShape(), neighbourAxis(layoutAttrOf(type).getLayout()), bits / 8);
+  return llvm::all_of(staged.conversions, [&](ConvertLayoutOp convert) {
+    return llvm::all_of(convert->getUses(), isProductOperand) ||
+           matrixAccess(accessOf(layoutInTile(convert, load), tile, bits / 8).offsets, bits);
+  });
+}
+
 static SmallVector<Staged> findStaged(func::FuncOp kernel, const TargetInfo &target) {
   SmallVector<Staged> found;
   kernel.walk([&](tile::LoadOp load) {
@@ -111,6 +189,8 @@ static SmallVector<Staged> findStaged(func::FuncOp kernel, const TargetInfo &tar
       return;
     else if (!collectConversions(load.getResult(), staged.conversions))
       return sayNotStaged(load);
+    else if (!areReadAsTheyLie(staged))
+      return;
     if (!staged.conversions.empty())
       found.push_back(std::move(staged));
   });
@@ -142,20 +222,6 @@ static Operation *outermost(Block *block, ArrayRef<ConvertLayoutOp> ops, bool fi
       best = here;
   }
   return best;
-}
-
-/// How the result of a conversion lies in the load's tile, seen through the transpositions between the two.
-static LinearLayout layoutInTile(ConvertLayoutOp convert, tile::LoadOp load) {
-  LinearLayout layout = layoutAttrOf(convert.getType()).getLayout();
-  for (Value value = convert.getSource(); value != load.getResult();) {
-    auto permute = value.getDefiningOp<tile::PermuteOp>();
-    SmallVector<int32_t> inverse(permute.getOrder().size());
-    for (auto [to, from] : llvm::enumerate(permute.getOrder()))
-      inverse[from] = to;
-    layout = layout.permute(inverse);
-    value = permute.getSource();
-  }
-  return layout;
 }
 
 /// The bits of a line's coordinate that the lanes of a reader walk along, in their order.
@@ -199,10 +265,12 @@ static LinearLayout stagedLayout(const Staged &staged) {
       for (unsigned bit : lineBitsOf(reader, 1 - axis))
         if (!llvm::is_contained(first, bit))
           first.push_back(bit);
-      LinearLayout other = swizzledLayout(type.getShape(), axis, bytes, first);
-      if (unsigned count = conflicts(other); count < fewest) {
-        best = other;
-        fewest = count;
+      for (bool byPairs : {false, true}) {
+        LinearLayout other = swizzledLayout(type.getShape(), axis, bytes, first, byPairs);
+        if (unsigned count = conflicts(other); count < fewest) {
+          best = other;
+          fewest = count;
+        }
       }
     }
   return best;
@@ -241,7 +309,12 @@ static void stage(const Staged &staged, const TargetInfo &target) {
   for (ConvertLayoutOp convert : staged.conversions) {
     b.setInsertionPoint(convert);
     Value view = viewOf(b, convert.getSource(), load, shared);
-    Value loaded = LoadSharedOp::create(b, convert.getLoc(), convert.getType(), view);
+    RankedTensorType type = convert.getType();
+    auto read = RankedTensorType::get(type.getShape(), type.getElementType(),
+                                      LayoutAttr::get(b.getContext(), readLayout(convert, load)));
+    Value loaded = LoadSharedOp::create(b, convert.getLoc(), read, view);
+    if (read != type)
+      loaded = ConvertLayoutOp::create(b, convert.getLoc(), type, loaded);
     convert.getResult().replaceAllUsesWith(loaded);
     Operation *source = convert.getSource().getDefiningOp();
     convert->erase();

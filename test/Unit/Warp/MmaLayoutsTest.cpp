@@ -78,6 +78,21 @@ TEST(MmaLayouts, OperandBOf16BitElements) {
     }
 }
 
+TEST(MmaLayouts, OperandsByWordsAlongK) {
+  LinearLayout a = byWordsAlongK(mmaOperandLayout(MmaOperand::A, {16, 32}, {1, 1}, 16), 1);
+  LinearLayout b = byWordsAlongK(mmaOperandLayout(MmaOperand::B, {32, 8}, {1, 1}, 16), 0);
+  for (uint32_t lane = 0; lane < 32; ++lane)
+    for (uint32_t i = 0; i < 8; ++i) {
+      // Of 16 numbers along K, four neighbours are a thread's: two are where they would be, two where those 8 apart would.
+      int64_t k = i / 4 * 16 + lane % 4 * 4 + i % 4;
+      EXPECT_EQ(at(b, i, lane), (Coordinates{k, lane / 4}));
+      for (uint32_t below : {0, 1}) {
+        uint32_t reg = i % 2 + 2 * below + i / 2 * 4;
+        EXPECT_EQ(at(a, reg, lane), (Coordinates{lane / 4 + 8 * below, k}));
+      }
+    }
+}
+
 TEST(MmaLayouts, OperandsOf32BitElements) {
   LinearLayout a = mmaOperandLayout(MmaOperand::A, {16, 8}, {1, 1}, 32),
                b = mmaOperandLayout(MmaOperand::B, {8, 8}, {1, 1}, 32);

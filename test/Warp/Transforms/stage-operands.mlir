@@ -212,3 +212,42 @@ func.func @bytes(%p: tensor<64x64x!tile.ptr<i8>, #loadBytes>, %a: tensor<64x64xi
   func.return %d : tensor<64x64xi32, #accBytes>
 }
 }
+
+// -----
+
+#load = #warp.layout<[64, 32], register = [[0, 1], [0, 2], [0, 4], [0, 8]], lane = [[0, 16], [1, 0], [2, 0], [4, 0], [8, 0]], warp = [[16, 0], [32, 0]]>
+#words = #warp.layout<[64, 32], register = [[0, 1], [8, 0], [0, 2], [0, 16]], lane = [[0, 4], [0, 8], [1, 0], [2, 0], [4, 0]], warp = [[16, 0], [32, 0]]>
+#bWords = #warp.layout<[32, 8], register = [[1, 0], [2, 0], [16, 0]], lane = [[4, 0], [8, 0], [0, 1], [0, 2], [0, 4]], warp = [[0, 0], [0, 0]]>
+#pairs = #warp.layout<[64, 32], register = [[0, 1], [8, 0], [0, 8], [0, 16]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], warp = [[16, 0], [32, 0]]>
+#bPairs = #warp.layout<[32, 8], register = [[1, 0], [8, 0], [16, 0]], lane = [[2, 0], [4, 0], [0, 1], [0, 2], [0, 4]], warp = [[0, 0], [0, 0]]>
+#acc = #warp.layout<[64, 8], register = [[0, 1], [8, 0]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], warp = [[16, 0], [32, 0]]>
+module attributes {warp.target = "sm_80"} {
+
+// An operand that is widened, by words along K: they are read as they lie, by 'ldmatrix', with those of a register first.
+// CHECK-DAG: #[[$READ:.*]] = #warp.layout<[64, 32], register = {{\[\[}}0, 1], [0, 2], [8, 0], [0, 16]], lane = {{\[\[}}0, 4], [0, 8], [1, 0], [2, 0], [4, 0]], warp
+// CHECK-DAG: #[[$WORDS:.*]] = #warp.layout<[64, 32], register = {{\[\[}}0, 1], [8, 0], [0, 2], [0, 16]], lane = {{\[\[}}0, 4], [0, 8], [1, 0], [2, 0], [4, 0]], warp
+// CHECK-LABEL: func.func @widened
+// CHECK: warp.async_copy
+// CHECK: %[[R:.*]] = warp.load_shared {{.*}} -> tensor<64x32xf8E5M2, #[[$READ]]>
+// CHECK-NEXT: %[[W:.*]] = warp.convert_layout %[[R]] : {{.*}} -> tensor<64x32xf8E5M2, #[[$WORDS]]>
+// CHECK: arith.extf %[[W]]
+func.func @widened(%p: tensor<64x32x!tile.ptr<f8E5M2>, #load>, %b: tensor<32x8xf16, #bWords>, %c: tensor<64x8xf32, #acc>) -> tensor<64x8xf32, #acc> {
+  %x = tile.load %p {warp.contiguity = 16 : i32} : tensor<64x32x!tile.ptr<f8E5M2>, #load>
+  %y = warp.convert_layout %x : tensor<64x32xf8E5M2, #load> -> tensor<64x32xf8E5M2, #words>
+  %a = arith.extf %y : tensor<64x32xf8E5M2, #words> to tensor<64x32xf16, #words>
+  %d = warp.mma %a, %b, %c {shape = array<i32: 16, 8, 16>} : tensor<64x32xf16, #words> * tensor<32x8xf16, #bWords> -> tensor<64x8xf32, #acc>
+  func.return %d : tensor<64x8xf32, #acc>
+}
+
+// By pairs it would be read two bytes at a time: an exchange reads wider pieces.
+// CHECK-LABEL: func.func @widened_by_pairs
+// CHECK-NOT: warp.alloc
+// CHECK: return
+func.func @widened_by_pairs(%p: tensor<64x32x!tile.ptr<f8E5M2>, #load>, %b: tensor<32x8xf16, #bPairs>, %c: tensor<64x8xf32, #acc>) -> tensor<64x8xf32, #acc> {
+  %x = tile.load %p {warp.contiguity = 16 : i32} : tensor<64x32x!tile.ptr<f8E5M2>, #load>
+  %y = warp.convert_layout %x : tensor<64x32xf8E5M2, #load> -> tensor<64x32xf8E5M2, #pairs>
+  %a = arith.extf %y : tensor<64x32xf8E5M2, #pairs> to tensor<64x32xf16, #pairs>
+  %d = warp.mma %a, %b, %c {shape = array<i32: 16, 8, 16>} : tensor<64x32xf16, #pairs> * tensor<32x8xf16, #bPairs> -> tensor<64x8xf32, #acc>
+  func.return %d : tensor<64x8xf32, #acc>
+}
+}
