@@ -126,3 +126,52 @@ func.func @rows_of_other_warps(%p: !tile.ptr<f16> {tile.divisibility = 16 : i32}
   tile.store %out, %d : tensor<64x64x!tile.ptr<f32>>
   return
 }
+
+// -----
+
+// What is turned behind its widening is turned before; both are left in their order where something else takes the wide
+// numbers too.
+// CHECK-LABEL: func.func @turned
+// CHECK: %[[L:.*]] = tile.load
+// CHECK-NEXT: %[[T:.*]] = tile.permute %[[L]] {{.*}} -> tensor<32x64xi8,
+// CHECK: arith.sitofp
+// CHECK: warp.mma
+// CHECK-LABEL: func.func @turned_and_stored
+// CHECK: %[[W:.*]] = arith.sitofp
+// CHECK: tile.permute {{.*}} -> tensor<32x64xf16,
+// CHECK: warp.mma
+func.func @turned(%x: f16, %q: !tile.ptr<i8> {tile.divisibility = 16 : i32}, %o: !tile.ptr<f32>) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 4, stages = 1>} {
+  %k = tile.make_range {start = 0 : i32, end = 32 : i32} : tensor<32xi32>
+  %kr = tile.expand_dims %k {axis = 0 : i32} : tensor<32xi32> -> tensor<1x32xi32>
+  %bi = tile.broadcast %kr : tensor<1x32xi32> -> tensor<64x32xi32>
+  %bp = tile.splat %q : !tile.ptr<i8> -> tensor<64x32x!tile.ptr<i8>>
+  %ba = tile.addptr %bp, %bi : tensor<64x32x!tile.ptr<i8>>, tensor<64x32xi32>
+  %a = tile.splat %x : f16 -> tensor<16x32xf16>
+  %b8 = tile.load %ba : tensor<64x32x!tile.ptr<i8>>
+  %bw = arith.sitofp %b8 : tensor<64x32xi8> to tensor<64x32xf16>
+  %b = tile.permute %bw {order = array<i32: 1, 0>} : tensor<64x32xf16> -> tensor<32x64xf16>
+  %z = arith.constant dense<0.0> : tensor<16x64xf32>
+  %d = tile.dot %a, %b, %z : tensor<16x32xf16> * tensor<32x64xf16> -> tensor<16x64xf32>
+  %out = tile.splat %o : !tile.ptr<f32> -> tensor<16x64x!tile.ptr<f32>>
+  tile.store %out, %d : tensor<16x64x!tile.ptr<f32>>
+  return
+}
+func.func @turned_and_stored(%x: f16, %q: !tile.ptr<i8> {tile.divisibility = 16 : i32}, %w: !tile.ptr<f16>, %o: !tile.ptr<f32>) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 4, stages = 1>} {
+  %k = tile.make_range {start = 0 : i32, end = 32 : i32} : tensor<32xi32>
+  %kr = tile.expand_dims %k {axis = 0 : i32} : tensor<32xi32> -> tensor<1x32xi32>
+  %bi = tile.broadcast %kr : tensor<1x32xi32> -> tensor<64x32xi32>
+  %bp = tile.splat %q : !tile.ptr<i8> -> tensor<64x32x!tile.ptr<i8>>
+  %ba = tile.addptr %bp, %bi : tensor<64x32x!tile.ptr<i8>>, tensor<64x32xi32>
+  %a = tile.splat %x : f16 -> tensor<16x32xf16>
+  %b8 = tile.load %ba : tensor<64x32x!tile.ptr<i8>>
+  %bw = arith.sitofp %b8 : tensor<64x32xi8> to tensor<64x32xf16>
+  %wp = tile.splat %w : !tile.ptr<f16> -> tensor<64x32x!tile.ptr<f16>>
+  %wa = tile.addptr %wp, %bi : tensor<64x32x!tile.ptr<f16>>, tensor<64x32xi32>
+  tile.store %wa, %bw : tensor<64x32x!tile.ptr<f16>>
+  %b = tile.permute %bw {order = array<i32: 1, 0>} : tensor<64x32xf16> -> tensor<32x64xf16>
+  %z = arith.constant dense<0.0> : tensor<16x64xf32>
+  %d = tile.dot %a, %b, %z : tensor<16x32xf16> * tensor<32x64xf16> -> tensor<16x64xf32>
+  %out = tile.splat %o : !tile.ptr<f32> -> tensor<16x64x!tile.ptr<f32>>
+  tile.store %out, %d : tensor<16x64x!tile.ptr<f32>>
+  return
+}

@@ -5,6 +5,7 @@
 //   tile.dot %a, (tile.permute %b)     ─▶     tile.dot %x, (tile.permute %y)
 #include "compiler/Conversion/TileToWarp/Products/WidenedProducts.h"
 
+#include "compiler/Conversion/TileToWarp/LayoutCost.h"
 #include "dialects/Tile/IR/TileOps.h"
 #include "dialects/Warp/Transforms/LoopCarried.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -121,6 +122,27 @@ void narrowWidenedProducts(func::FuncOp function) {
   });
   if (isChanged)
     warp::eraseDeadOps(function);
+}
+
+void turnBeforeWidening(func::FuncOp function) {
+  function.walk([](tile::PermuteOp permute) {
+    Operation *widening = wideningOf(permute.getSource());
+    if (!widening || !widening->hasOneUse() || !llvm::all_of(permute->getUsers(), llvm::IsaPred<tile::DotOp>))
+      return;
+    Value narrow = widening->getOperand(0);
+    Type element = tile::elementTypeOf(narrow.getType());
+    if (element.getIntOrFloatBitWidth() != 8)
+      return;
+    OpBuilder b(permute);
+    Value turned = tile::PermuteOp::create(b, permute.getLoc(), tile::withElementType(permute.getType(), element),
+                                           narrow, permute.getOrder());
+    Operation *again = b.clone(*widening);
+    again->setOperand(0, turned);
+    again->getResult(0).setType(permute.getType());
+    permute.replaceAllUsesWith(again->getResult(0));
+    permute->erase();
+    widening->erase();
+  });
 }
 
 } // namespace weft
