@@ -421,3 +421,44 @@ module attributes {warp.target = "sm_80"} {
     return
   }
 }
+
+// -----
+
+#row = #warp.layout<[512], register = [[1], [2]], lane = [[4], [8], [16], [32], [64]], warp = [[128], [256]]>
+
+// How many of four warps' elements are above zero: a thread adds one for each of its truths; of the warps' four counts each
+// lane has one, eight lanes the same, so that those past the fourth give zero to the instruction. The greatest needs no such.
+// CHECK-LABEL: llvm.func @counted
+// CHECK: %[[N:.*]] = llvm.inline_asm {{.*}}"selp.u32 $0, 1, 0, $1; @$2 add.s32 $0, $0, 1; @$3 add.s32 $0, $0, 1; @$4 add.s32 $0, $0, 1;", "=r,b,b,b,b"
+// CHECK: nvvm.redux.sync add %[[N]]
+// CHECK: nvvm.barrier
+// CHECK: %[[P:.*]] = llvm.load {{.*}} : !llvm.ptr<3> -> i32
+// CHECK: %[[O:.*]] = llvm.select %{{.*}}, %[[P]], %{{.*}} : i1, i32
+// CHECK-NEXT: nvvm.redux.sync add %[[O]]
+// CHECK: nvvm.barrier
+// CHECK: %[[M:.*]] = llvm.load {{.*}} : !llvm.ptr<3> -> i32
+// CHECK-NEXT: nvvm.redux.sync max %[[M]]
+// CHECK-NOT: nvvm.shfl
+// CHECK: llvm.return
+module attributes {warp.target = "sm_80"} {
+  func.func @counted(%p: !tile.ptr<i32>, %o: !tile.ptr<i32>) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 4, stages = 1>} {
+    %b = tile.splat %p : !tile.ptr<i32> -> tensor<512x!tile.ptr<i32>, #row>
+    %x = tile.load %b : tensor<512x!tile.ptr<i32>, #row>
+    %z = arith.constant dense<0> : tensor<512xi32, #row>
+    %t = arith.cmpi sgt, %x, %z : tensor<512xi32, #row>
+    %w = arith.extui %t : tensor<512xi1, #row> to tensor<512xi32, #row>
+    %n = tile.reduce %w {axis = 0 : i32, warp.scratch = 0 : i64} : (tensor<512xi32, #row>) -> i32 {
+    ^bb0(%s: i32, %u: i32):
+      %v = arith.addi %s, %u : i32
+      tile.yield %v : i32
+    }
+    %m = tile.reduce %x {axis = 0 : i32, warp.scratch = 16 : i64} : (tensor<512xi32, #row>) -> i32 {
+    ^bb0(%s: i32, %u: i32):
+      %v = arith.maxsi %s, %u : i32
+      tile.yield %v : i32
+    }
+    %both = arith.addi %n, %m : i32
+    tile.store %o, %both : !tile.ptr<i32>
+    return
+  }
+}

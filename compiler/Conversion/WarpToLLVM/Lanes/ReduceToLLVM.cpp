@@ -66,8 +66,9 @@ private:
     SmallVector<SmallVector<Value>> added;
     for (Value product : products)
       added.push_back({product});
+    const Value truths = countedTruths();
     if (products.empty())
-      added.push_back(llvm::to_vector(op.getSources()));
+      added.push_back(truths ? SmallVector<Value>{truths} : llvm::to_vector(op.getSources()));
     const uint32_t repeated = source.freeBits()[InDim::Register];
     for (ArrayRef<Value> operands : added)
       for (uint32_t reg = 0; reg < source.size(InDim::Register); ++reg) {
@@ -79,13 +80,45 @@ private:
         terms[registerOf.at(project(source.apply(InDim::Register, reg)))].push_back(term);
       }
     for (SmallVector<Tuple> &list : terms) {
-      std::optional<Tuple> total =
-          products.empty() ? combineTree(e, op.getCombiner(), list) : combineChains(e, op.getCombiner(), list);
+      std::optional<Tuple> total = truths             ? Tuple{countOf(list)}
+                                   : products.empty() ? combineTree(e, op.getCombiner(), list)
+                                                      : combineChains(e, op.getCombiner(), list);
       if (!total)
         return failure();
       totals.push_back(*total);
     }
     return success();
+  }
+
+  /// The truths that a sum of zeros and ones counts; null where it is none.
+  Value countedTruths() {
+    auto ones = op.getSources().front().getDefiningOp<arith::ExtUIOp>();
+    const bool isOf32 = ones && tile::elementTypeOf(ones.getType()).isInteger(32);
+    return isOf32 && tile::elementTypeOf(ones.getIn().getType()).isInteger(1) && integerKind() == NVVM::ReduxKind::ADD
+               ? ones.getIn()
+               : Value();
+  }
+
+  /// How many of a thread's truths hold: the first as a number, to which each other adds one where it holds.
+  Value countOf(ArrayRef<Tuple> list) {
+    constexpr size_t together = 8;
+    const SmallVector<Value> all = llvm::map_to_vector(list, [](const Tuple &truth) { return truth.front(); });
+    ArrayRef<Value> truths = all;
+    SmallVector<Value> counts;
+    for (; !truths.empty(); truths = truths.drop_front(std::min(together, truths.size()))) {
+      ArrayRef<Value> these = truths.take_front(together);
+      std::string code = "selp.u32 $0, 1, 0, $1;", constraints = "=r";
+      for (size_t i = 0; i < these.size(); ++i) {
+        constraints += ",b";
+        if (i > 0)
+          code += " @$" + std::to_string(i + 1) + " add.s32 $0, $0, 1;";
+      }
+      counts.push_back(e.inlineAsm(code, constraints, e.b.getI32Type(), these, /*sideEffects=*/false).front());
+    }
+    Value total = counts.front();
+    for (Value count : ArrayRef(counts).drop_front())
+      total = LLVM::AddOp::create(e.b, e.loc, total, count);
+    return total;
   }
 
   /// The products that a sum adds, where it is one of products and of nothing else: each then is one instruction with
@@ -431,13 +464,35 @@ private:
     return bits;
   }
 
+  /// A value where the lane is the first of those that have the same by `sharing`, else zero.
+  Value ofOneEach(ArrayRef<unsigned> sharing, Value value) {
+    uint32_t others = 31;
+    for (unsigned bit : sharing)
+      others &= ~(1u << bit);
+    if (!others)
+      return value;
+    Value isFirst =
+        LLVM::ICmpOp::create(e.b, e.loc, LLVM::ICmpPredicate::eq,
+                             LLVM::AndOp::create(e.b, e.loc, e.lane(), e.i32(static_cast<int32_t>(others))), e.i32(0));
+    return LLVM::SelectOp::create(e.b, e.loc, isFirst, value, e.zero(value.getType()));
+  }
+
   /// Brings together what lanes made of their partial results: truths that the whole warp has alike, by its vote, in which
-  /// lanes that hold the same say the same.
+  /// lanes that hold the same say the same; integers that it has alike by its instruction, to which of those lanes one gives
+  /// what is added.
   LogicalResult overSharing(ArrayRef<unsigned> sharing, Tuple &total) {
     std::optional<NVVM::ReduxKind> kind = integerKind();
     const bool isOfWarp = llvm::all_of(wanted.bases(InDim::Lane), [](uint32_t basis) { return basis == 0; });
     if (!sharing.empty() && kind && decisionOf(*kind) && isOfWarp && total.front().getType().isInteger(1)) {
       total.front() = voteOfWarp(e, *decisionOf(*kind), total.front());
+      return success();
+    }
+    auto type = dyn_cast<IntegerType>(total.front().getType());
+    const bool isWord = type && type.getWidth() > 1 && type.getWidth() <= 32;
+    if (kind && isOfWarp && isWord && sharing.size() >= 2) {
+      if (*kind == NVVM::ReduxKind::ADD || *kind == NVVM::ReduxKind::XOR)
+        total.front() = ofOneEach(sharing, total.front());
+      total.front() = overWarp(*kind, total.front());
       return success();
     }
     return overLanes(sharing, total);
