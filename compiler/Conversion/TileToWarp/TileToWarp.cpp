@@ -237,7 +237,7 @@ static AxisInfo::Axes repeatsOf(Operation *op, const AxisAnalysis &proven) {
 void Writer::describeRepeats(Operation *op, LayoutAttr layout, Operation *written) {
   auto load = dyn_cast<tile::LoadOp>(op);
   if (layout.getLayout().size(warp::InDim::Register) == 1 ||
-      !(load || isa<arith::CmpIOp, arith::DivSIOp, arith::DivUIOp>(op)))
+      !(load || isa<arith::CmpIOp, arith::DivSIOp, arith::DivUIOp, arith::ShRSIOp, arith::ShRUIOp>(op)))
     return;
   AxisInfo::Axes repeats = load ? repeatsOf(load, proven) : repeatsOf(op, proven);
   // Neighbours of which a thread has one each are nothing to it.

@@ -281,6 +281,26 @@ func.func @repeats(%x: !tile.ptr<i32> {tile.divisibility = 16 : i32}, %y: !tile.
 
 // -----
 
+// Shifts are quotients: of numbers that may be below zero nothing is said.
+// CHECK-LABEL: func.func @shifts
+// CHECK: arith.shrsi {{.*}} {warp.constancy = array<i32: 4>}
+// CHECK: arith.shrsi {{.*}} : tensor
+func.func @shifts(%y: !tile.ptr<i32> {tile.divisibility = 16 : i32}, %n: i32 {tile.divisibility = 16 : i32}) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 1, stages = 1>} {
+  %two = arith.constant dense<2> : tensor<256xi32>
+  %r = tile.make_range {start = 0 : i32, end = 256 : i32} : tensor<256xi32>
+  %quarter = arith.shrsi %r, %two : tensor<256xi32>
+  %any = tile.splat %n : i32 -> tensor<256xi32>
+  %below = arith.subi %r, %any : tensor<256xi32>
+  %other = arith.shrsi %below, %two : tensor<256xi32>
+  %sum = arith.addi %quarter, %other : tensor<256xi32>
+  %c = tile.splat %y : !tile.ptr<i32> -> tensor<256x!tile.ptr<i32>>
+  %q = tile.addptr %c, %r : tensor<256x!tile.ptr<i32>>, tensor<256xi32>
+  tile.store %q, %sum : tensor<256x!tile.ptr<i32>>
+  return
+}
+
+// -----
+
 // Sums of what nothing was loaded for, which others meet that were: they lie alike.
 
 // CHECK-LABEL: func.func @alike
