@@ -105,7 +105,8 @@ Traffic findTraffic(Operation *op, const LinearLayout &layout, const AxisAnalysi
           filled = instructions * llvm::divideCeil(lanes * ofLane, target.sectorBytes);
   // Of stores of which it is known how far apart all lie, lanes that share an element and what other instructions fill
   // count, too.
-  if (!isa<tile::LoadOp>(op) && sum && sum->strided.empty())
+  auto isOfAll = [](const auto &term) { return term.second.isFixed(); };
+  if (!isa<tile::LoadOp>(op) && sum && llvm::all_of(sum->strided, isOfAll))
     filled = llvm::divideCeil(instructions * (lanes >> llvm::popcount(layout.freeBits()[InDim::Lane])) * ofLane,
                               target.sectorBytes);
   const bool isKnown = sum && llvm::all_of(accessed.strides, [](const auto &stride) { return stride.has_value(); });

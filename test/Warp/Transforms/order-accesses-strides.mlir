@@ -244,6 +244,83 @@ func.func @in_pairs(%x: !f32, %stride: i32, %y: tensor<128xf32, #own>, %n: i32) 
   return
 }
 
+// Rows of a program, numbered from its first, which is a sum too: they lie a stride apart.
+// CHECK-LABEL: func.func @rows_of_a_program
+// CHECK-SAME: %[[STRIDE:[a-z0-9]+]]: i32
+// CHECK: tile.store
+// CHECK: arith.cmpi slt, %[[STRIDE]], %c128_i32
+// CHECK: warp.barrier where
+// CHECK-NEXT: tile.store
+// CHECK-NOT: warp.barrier
+// CHECK: return
+func.func @rows_of_a_program(%x: !f32, %stride: i32, %y: tensor<128xf32, #own>) {
+  %c1 = arith.constant 1 : i32
+  %c8 = arith.constant 8 : i32
+  %r = tile.make_range {start = 0 : i32, end = 128 : i32} : !numbers
+  %program = tile.program_id x : i32
+  %first = arith.muli %program, %c8 : i32
+  %row = arith.muli %first, %stride : i32
+  %at = tile.addptr %x, %row : !f32, i32
+  %b = tile.splat %at : !f32 -> !pointers
+  %p = tile.addptr %b, %r : !pointers, !numbers
+  tile.store %p, %y : !pointers
+  %j = arith.addi %first, %c1 : i32
+  %next = arith.muli %j, %stride : i32
+  %to = tile.addptr %x, %next : !f32, i32
+  %c = tile.splat %to : !f32 -> !pointers
+  %q = tile.addptr %c, %r : !pointers, !numbers
+  tile.store %q, %y : !pointers
+  return
+}
+
+// Of one row, tiles that a loop moves on by their size never meet, whatever the stride is.
+// CHECK-LABEL: func.func @along_a_row
+// CHECK-NOT: warp.barrier
+// CHECK: return
+func.func @along_a_row(%x: !f32, %stride: i32, %y: tensor<128xf32, #own>, %n: i32) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %c8 = arith.constant 8 : i32
+  %c128 = arith.constant 128 : i32
+  %r = tile.make_range {start = 0 : i32, end = 128 : i32} : !numbers
+  %program = tile.program_id x : i32
+  %first = arith.muli %program, %c8 : i32
+  %row = arith.muli %first, %stride : i32
+  scf.for %i = %c0 to %n step %c1 : i32 {
+    %moved = arith.muli %i, %c128 : i32
+    %place = arith.addi %row, %moved : i32
+    %at = tile.addptr %x, %place : !f32, i32
+    %b = tile.splat %at : !f32 -> !pointers
+    %p = tile.addptr %b, %r : !pointers, !numbers
+    tile.store %p, %y : !pointers
+  }
+  return
+}
+
+// Rows that a loop reads from memory may be any, again and again.
+// CHECK-LABEL: func.func @rows_from_memory
+// CHECK: scf.for
+// CHECK: warp.barrier{{$}}
+// CHECK-NEXT: tile.store
+// CHECK: return
+func.func @rows_from_memory(%x: !f32, %table: !tile.ptr<i32>, %stride: i32, %y: tensor<128xf32, #own>, %n: i32) attributes {warp.arrays_apart} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %c8 = arith.constant 8 : i32
+  %r = tile.make_range {start = 0 : i32, end = 128 : i32} : !numbers
+  scf.for %i = %c0 to %n step %c1 : i32 {
+    %entry = tile.addptr %table, %i : !tile.ptr<i32>, i32
+    %number = tile.load %entry : !tile.ptr<i32>
+    %first = arith.muli %number, %c8 : i32
+    %row = arith.muli %first, %stride : i32
+    %at = tile.addptr %x, %row : !f32, i32
+    %b = tile.splat %at : !f32 -> !pointers
+    %p = tile.addptr %b, %r : !pointers, !numbers
+    tile.store %p, %y : !pointers
+  }
+  return
+}
+
 // A pointer that steps from row to row in one iteration: no row is counted in the stride, but they lie one or two apart.
 // CHECK-LABEL: func.func @steps
 // CHECK-SAME: %[[STRIDE:[a-z0-9]+]]: i64

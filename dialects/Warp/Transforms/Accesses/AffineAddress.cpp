@@ -71,6 +71,12 @@ static Found sumOf(const Found &x, const Found &y, int64_t factor) {
 
 static bool isConstant(const AffineAddress &sum) { return sum.isFixed() && sum.symbols.empty() && sum.strided.empty(); }
 
+/// Whether a sum is more than one symbol.
+static bool isSumOfOthers(const AffineSum &sum) {
+  return sum.constant != 0 || sum.symbols.size() > 1 ||
+         llvm::any_of(sum.symbols, [](const auto &term) { return term.second != 1; });
+}
+
 static Found constantSum(int64_t value) {
   AffineAddress sum;
   sum.constant = value;
@@ -161,9 +167,10 @@ Found Walker::productOf(Value left, Value right) {
     return sumOf(constantSum(0), y, x->constant);
   if (isConstant(*y))
     return sumOf(constantSum(0), x, y->constant);
-  // What varies, counted in a stride. What does not, a scalar, is a symbol.
+  // What varies, or is a sum, counted in a stride. What is neither, a scalar, is a symbol.
   for (auto [counted, by] : {std::pair(&*x, right), std::pair(&*y, left)})
-    if (Value stride = fixedScalar(by); stride && counted->strided.empty() && !counted->isFixed()) {
+    if (Value stride = fixedScalar(by);
+        stride && counted->strided.empty() && (!counted->isFixed() || isSumOfOthers(*counted))) {
       AffineAddress product;
       product.strided[stride] = *counted;
       return product;

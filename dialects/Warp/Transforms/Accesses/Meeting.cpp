@@ -338,6 +338,26 @@ static bool isApart(const AffineAddress &x, const AffineAddress &y, const Pointe
   return llvm::divideFloorSigned(greatest, multiple) < llvm::divideCeilSigned(least, multiple);
 }
 
+/// Takes out of two addresses what both count in a stride alike, the same for all elements and in all iterations that the
+/// two may be of.
+static void takeOutAlike(AffineAddress &x, AffineAddress &y, bool sameIteration) {
+  auto isAlikeInBoth = [&](const auto &term) {
+    auto other = y.strided.find(term.first);
+    const AffineSum &rows = term.second;
+    return other != y.strided.end() && rows.isFixed() && other->second.isFixed() &&
+           isSame(rows.symbols, other->second.symbols) && rows.constant == other->second.constant &&
+           (sameIteration || isOfOutside(rows));
+  };
+  SmallVector<Value, 1> alike;
+  for (const auto &term : x.strided)
+    if (isAlikeInBoth(term))
+      alike.push_back(term.first);
+  for (Value stride : alike) {
+    x.strided.erase(stride);
+    y.strided.erase(stride);
+  }
+}
+
 Meeting weft::warp::meetingOf(const Pointers &earlier, const Pointers &later, bool sameIteration) {
   Type type = earlier.pointer.getType(), other = later.pointer.getType();
   if (tile::pointeeTypeOf(type) != tile::pointeeTypeOf(other) ||
@@ -350,6 +370,7 @@ Meeting weft::warp::meetingOf(const Pointers &earlier, const Pointers &later, bo
   SmallVector<int64_t> sizes = shapeOf(earlier.pointer, rank);
   x->axes.resize(std::max(sizes.size(), rank));
   y->axes.resize(std::max(sizes.size(), rank));
+  takeOutAlike(*x, *y, sameIteration);
   if (isApart(*x, *y, earlier, later, sameIteration))
     return Meeting::Nowhere;
   if (sizes == shapeOf(later.pointer, rank) && isAlike(*x, *y, x->axes.size()))
@@ -408,6 +429,8 @@ std::optional<FarStride> weft::warp::farStrideOf(const Pointers &earlier, const 
   if (earlier.pointer.getType() != later.pointer.getType())
     return std::nullopt;
   std::optional<AffineAddress> x = affineAddressOf(earlier.pointer), y = affineAddressOf(later.pointer);
+  if (x && y)
+    takeOutAlike(*x, *y, sameIteration);
   Value stride = x && y ? strideBetween(*x, *y) : Value();
   if (!stride)
     return std::nullopt;
