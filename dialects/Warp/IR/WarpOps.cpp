@@ -48,8 +48,8 @@ OpFoldResult ConvertLayoutOp::fold(FoldAdaptor adaptor) {
   return {};
 }
 
-/// Whether the layouts of a product's operands a and b and of its sums are fragments', rows, columns or, `ofWords`, K in
-/// another order in all that have them.
+/// Whether the layouts of a product's operands a and b and of its sums are fragments', rows, columns or, `ofWords`, K
+/// in another order in all that have them.
 static bool areInOneOrder(const std::array<LinearLayout, 3> &fragments, const std::array<LinearLayout, 3> &layouts,
                           bool ofWords) {
   for (bool words : {false, true})

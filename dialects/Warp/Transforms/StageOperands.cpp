@@ -164,8 +164,8 @@ static LinearLayout layoutInTile(ConvertLayoutOp convert, tile::LoadOp load) {
   return layout;
 }
 
-/// Whether what is widened on its way to products is read by `ldmatrix` from where copies put it: else, an exchange that
-/// puts it where it is wanted reads wider pieces.
+/// Whether what is widened on its way to products is read by `ldmatrix` from where copies put it: else, an exchange
+/// that puts it where it is wanted reads wider pieces.
 static bool areReadAsTheyLie(const Staged &staged) {
   tile::LoadOp load = staged.load;
   auto type = cast<RankedTensorType>(load.getType());

@@ -83,7 +83,7 @@ TEST(MmaLayouts, OperandsByWordsAlongK) {
   LinearLayout b = byWordsAlongK(mmaOperandLayout(MmaOperand::B, {32, 8}, {1, 1}, 16), 0);
   for (uint32_t lane = 0; lane < 32; ++lane)
     for (uint32_t i = 0; i < 8; ++i) {
-      // Of 16 numbers along K, four neighbours are a thread's: two are where they would be, two where those 8 apart would.
+      // Of 16 numbers along K four neighbours are a thread's: two where two would be, two where those 8 apart would.
       int64_t k = i / 4 * 16 + lane % 4 * 4 + i % 4;
       EXPECT_EQ(at(b, i, lane), (Coordinates{k, lane / 4}));
       for (uint32_t below : {0, 1}) {

@@ -85,8 +85,8 @@ bool isTurnedInPairs(tile::DotOp dot, unsigned index, const AxisAnalysis &axes) 
   return fastest == axisOfRoot(operand, index) && pointer.contiguity[fastest] > 1;
 }
 
-/// Bits of the elements as which an operand, 0 or 1, was loaded, widened alone since, where neighbours of them lie along K
-/// in memory; 0 for another operand.
+/// Bits of the elements as which an operand, 0 or 1, was loaded, widened alone since, where neighbours of them lie
+/// along K in memory; 0 for another operand.
 unsigned bitsLoadedAlongK(tile::DotOp dot, unsigned index, const AxisAnalysis &axes) {
   Value operand = dot->getOperand(index);
   unsigned axis = axisOfRoot(operand, index == 0 ? 1 : 0);
@@ -103,9 +103,9 @@ unsigned bitsLoadedAlongK(tile::DotOp dot, unsigned index, const AxisAnalysis &a
   return isAlong ? tile::elementTypeOf(load.getType()).getIntOrFloatBitWidth() : 0;
 }
 
-/// Whether a product's operands are best taken by words of 8-bit elements along K, as they are loaded: of two such operands;
-/// of one that no other warp widens as well and that a warp has no less of than of the other, whose elements are then read
-/// by fours rather than by `ldmatrix`.
+/// Whether a product's operands are best taken by words of 8-bit elements along K, as they are loaded: of two such
+/// operands; of one that no other warp widens as well and that a warp has no less of than of the other, whose elements
+/// are then read by fours rather than by `ldmatrix`.
 bool takesWords(tile::DotOp dot, const DotPlan &plan, const AxisAnalysis &axes) {
   if (plan.instruction[2] != 16 || dot.getBatch() > 1 ||
       tile::elementTypeOf(dot.getA().getType()).getIntOrFloatBitWidth() != 16)

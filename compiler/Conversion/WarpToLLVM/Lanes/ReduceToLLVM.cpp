@@ -477,9 +477,9 @@ private:
     return LLVM::SelectOp::create(e.b, e.loc, isFirst, value, e.zero(value.getType()));
   }
 
-  /// Brings together what lanes made of their partial results: truths that the whole warp has alike, by its vote, in which
-  /// lanes that hold the same say the same; integers that it has alike by its instruction, to which of those lanes one gives
-  /// what is added.
+  /// Brings together what lanes made of their partial results: truths that the whole warp has alike, by its vote, in
+  /// which lanes that hold the same say the same; integers that it has alike by its instruction, to which of those lanes
+  /// one gives what is added.
   LogicalResult overSharing(ArrayRef<unsigned> sharing, Tuple &total) {
     std::optional<NVVM::ReduxKind> kind = integerKind();
     const bool isOfWarp = llvm::all_of(wanted.bases(InDim::Lane), [](uint32_t basis) { return basis == 0; });

@@ -338,8 +338,8 @@ static bool isApart(const AffineAddress &x, const AffineAddress &y, const Pointe
   return llvm::divideFloorSigned(greatest, multiple) < llvm::divideCeilSigned(least, multiple);
 }
 
-/// Takes out of two addresses what both count in a stride alike, the same for all elements and in all iterations that the
-/// two may be of.
+/// Takes out of two addresses what both count in a stride alike, the same for all elements and in all iterations that
+/// the two may be of.
 static void takeOutAlike(AffineAddress &x, AffineAddress &y, bool sameIteration) {
   auto isAlikeInBoth = [&](const auto &term) {
     auto other = y.strided.find(term.first);

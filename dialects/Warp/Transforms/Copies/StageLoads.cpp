@@ -15,7 +15,7 @@
 //
 // Values loaded ahead into registers are carried round the loop (warp-load-ahead), which takes fewer instructions. So
 // that is left to all that half of a thread's registers hold beside what lives in the loop; the largest are staged.
-// What every warp would load for itself, such as a row of scales, is copied once where operands are copied ahead anyway.
+// What every warp would load for itself, such as a row of scales, is copied once where operands are copied ahead.
 #include "compiler/Support/Remarks.h"
 #include "compiler/Target/TargetInfo.h"
 #include "dialects/Tile/IR/Schedule.h"
