@@ -104,6 +104,40 @@ def test_schedules():
 
 
 @weft.jit
+def beside_a_row(a, b, row, c, sums, K, BM: wl.constexpr, BN: wl.constexpr, BK: wl.constexpr):
+    m, n = wl.arange(0, BM), wl.arange(0, BN)
+    acc, total = wl.zeros((BM, BN), wl.float32), wl.zeros((1, BN), wl.float32)
+    for start in range(0, K, BK):
+        k = start + wl.arange(0, BK)
+        acc = wl.dot(wl.load(a + m[:, None] * K + k[None, :]), wl.load(b + k[:, None] * BN + n[None, :]), acc)
+        total += wl.load(row + (start // BK + wl.arange(0, 1))[:, None] * BN + n[None, :])
+    wl.store(c + m[:, None] * BN + n[None, :], acc)
+    wl.store(sums + wl.arange(0, 1)[:, None] * BN + n[None, :], total)
+
+
+def test_a_row_that_warps_have_in_common(seed):
+    """It is no reason for threads to copy where none does."""
+    kernel = boxed(
+        beside_a_row,
+        "a:*bf16:16, b:*bf16:16, row:*fp32:16, c:*fp32:16, sums:*fp32:16, K:i32:16, BM=64, BN=64, BK=64",
+        4,
+        3,
+    )
+    assert "cp.async.bulk.tensor" in kernel.ptx and "cp.async.c" not in kernel.ptx
+    rng = np.random.default_rng(seed)
+    a, b = (
+        torch.from_numpy(rng.integers(-4, 5, size).astype(np.float32)).bfloat16() for size in ((64, 256), (256, 64))
+    )
+    row = rng.random((4, 64), np.float32)
+    c, sums = np.full((64, 64), np.nan, np.float32), np.full((1, 64), np.nan, np.float32)
+    arguments = [a.view(torch.int16).numpy(), b.view(torch.int16).numpy(), row, c, sums, np.int32(256)]
+    threads = 32 * kernel.num_warps
+    report = weft.simulator.launch(kernel.ptx, kernel.name, (1,), (threads,), arguments, shared=kernel.shared_bytes)
+    assert report.findings == []
+    assert (c == (a.double() @ b.double()).numpy()).all() and np.allclose(sums, row.sum(0), rtol=1e-6)
+
+
+@weft.jit
 def of_heads(a, b, c, M, K, D: wl.constexpr, SHIFTED: wl.constexpr):
     """Keys of head 1 of several, each of as many rows as nothing is known of; and some columns further."""
     i, d = wl.arange(0, 64), wl.arange(0, D)

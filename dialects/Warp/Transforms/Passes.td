@@ -209,8 +209,9 @@ def WarpStageLoads : Pass<"warp-stage-loads", "::mlir::func::FuncOp"> {
     until half of a thread's registers hold the others, loaded an iteration ahead (`warp-load-ahead`), beside what lives
     in the loop, and while half of a block's shared memory has room for the stages of all.
 
-    What several warps would load each for itself, such as a row of scales, is staged wherever copies go ahead anyway: one
-    warp copies it, if that spares the others a sector for each instruction that they pass over.
+    What several warps would load each for itself, such as a row of scales, is staged wherever threads copy ahead anyway:
+    one warp copies it, if that spares the others a sector for each instruction that they pass over. Where bulk copies
+    bring all of a loop's tiles, it is not.
 
     Needs: operands of products staged already (`warp-stage-operands`). With one stage nothing is done, nor in kernels that
     the compiler writes (`tile.orders_accesses`).

@@ -15,13 +15,14 @@
 //
 // Values loaded ahead into registers are carried round the loop (warp-load-ahead), which takes fewer instructions. So
 // that is left to all that half of a thread's registers hold beside what lives in the loop; the largest are staged.
-// What every warp would load for itself, such as a row of scales, is copied once where operands are copied ahead.
+// What every warp would load for itself, such as a row of scales, is copied once where threads copy ahead anyway.
 #include "compiler/Support/Remarks.h"
 #include "compiler/Target/TargetInfo.h"
 #include "dialects/Tile/IR/Schedule.h"
 #include "dialects/Tile/IR/TileOps.h"
 #include "dialects/Warp/IR/WarpOps.h"
 #include "dialects/Warp/Transforms/Copies/AsyncLoads.h"
+#include "dialects/Warp/Transforms/Copies/Boxes.h"
 #include "dialects/Warp/Transforms/LoopSlice.h"
 #include "dialects/Warp/Transforms/OperandsOfLoops.h"
 #include "dialects/Warp/Transforms/Passes.h"
@@ -89,6 +90,13 @@ static bool isLoadedByWarps(tile::LoadOp load, scf::ForOp loop, const TargetInfo
   const int64_t pieces =
       llvm::divideCeil(registersThatDiffer(load) * type.getElementTypeBitWidth() / 8, pieceBytes(load));
   return shared > 0 && (bytesOf(type) >> parts) >= pieces * sectorBytes;
+}
+
+/// Whether threads make copies ahead of a loop anyway: where bulk copies bring all of its tiles, threads wait for none.
+static bool threadsCopy(scf::ForOp loop, const TargetInfo &target) {
+  return llvm::any_of(loop.getBody()->getOps<AsyncCopyOp>(), [&](AsyncCopyOp copy) {
+    return target.boxCopies.mostRank == 0 || !findBox(copy, loop, target).box;
+  });
 }
 
 /// The first op of a load's block that its value is used in.
@@ -162,7 +170,7 @@ static void stageIn(scf::ForOp loop, int stages, const TargetInfo &target) {
     bytes += size;
     stage(load);
   }
-  if (bytes == 0)
+  if (!threadsCopy(loop, target))
     return;
   for (auto load : llvm::make_early_inc_range(loop.getBody()->getOps<tile::LoadOp>()))
     if (isLoadedByWarps(load, loop, target)) {
