@@ -379,7 +379,8 @@ struct TileToWarp : impl::TileToWarpBase<TileToWarp> {
       return failure();
     narrowWidenedProducts(function);
     settleFloat8Products(function, target, warps);
-    turnBeforeWidening(function);
+    if (!function->hasAttr(tile::ordersAccessesAttrName)) // the compiler's own have schedules chosen without that
+      turnBeforeWidening(function);
     roundTF32Products(function, target, warps);
     AxisAnalysis axes(function), proven(function, Promises::Ignored);
     function.walk([](tile::AssumeOp promise) { promise.erase(); }); // the analysis has read them

@@ -148,7 +148,6 @@ FailureOr<DotPlan> planDot(tile::DotOp dot, bool chained, const AxisAnalysis &ax
   for (unsigned index : {0, 1})
     plan.interleaved[index] =
         own[index] && dot.getBatch() == 1 && each[index] >= together && isTurnedInPairs(dot, index, axes);
-  plan.byWords = takesWords(dot, plan, axes);
   return plan;
 }
 
@@ -195,6 +194,7 @@ FailureOr<llvm::DenseMap<Operation *, DotPlan>> planDots(func::FuncOp function, 
     FailureOr<DotPlan> plan = planDot(dot, chained.contains(dot), axes, target, warps);
     if (failed(plan))
       return WalkResult::interrupt();
+    plan->byWords = !written && takesWords(dot, *plan, axes);
     plans[dot] = *plan;
     return WalkResult::advance();
   });
