@@ -149,7 +149,7 @@ AT_MOST = {
     "batched product of small odd matrices f16": ("instructions", "per_product", "registers", "barriers"),
     "sums of powers of rows f32": ("instructions",),
     "AWQ matmul, 8 rows f16": ("instructions", "read", "wavefronts", "barriers", "registers"),
-    "W4A16 matmul, 64 rows": ("instructions", "read", "wavefronts", "registers"),
+    "W4A16 matmul, 64 rows": ("instructions", "wavefronts", "registers"),
     "W8A16 matmul, 16 rows f16": ("instructions", "read", "wavefronts", "barriers", "registers"),
     "the 50 likeliest of 4 000 kept f16": ("instructions", "wavefronts", "barriers"),
     "the likeliest 0.9 of 512 kept f32": ("instructions", "wavefronts", "barriers"),

@@ -160,19 +160,46 @@ func.func @small(%p: !p, %b: tensor<16x8xf16, #b>, %zero: !c, %n: i32) -> !c {
 !s = !warp.shared<16x16xf16, #s>
 module attributes {warp.target = "sm_80"} {
 
-// Both warps scale by the same row, whose 32 bytes one of them copies beside the operand that is copied anyway.
+// Both warps scale by the same row, whose 64 bytes one of them copies beside the operand that is copied anyway.
 // CHECK-LABEL: func.func @common
-// CHECK-SAME: %[[V:[a-z0-9]+]]: tensor<16x!tile.ptr<f16>,
+// CHECK-SAME: %[[V:[a-z0-9]+]]: tensor<16x!tile.ptr<f32>,
 // CHECK: scf.for
 // CHECK: warp.alloc : <16x16xf16,
-// CHECK: %[[S:.*]] = warp.alloc : <16xf16,
-// CHECK-NEXT: warp.async_copy %[[V]] to %[[S]] {contiguity = 8 : i32}
+// CHECK: %[[S:.*]] = warp.alloc : <16xf32,
+// CHECK-NEXT: warp.async_copy %[[V]] to %[[S]] {contiguity = 4 : i32}
 // CHECK-NEXT: warp.async_commit
 // CHECK-NEXT: warp.async_wait {pending = 0 : i32}
 // CHECK-NEXT: %[[X:.*]] = warp.load_shared %[[S]]
 // CHECK-NEXT: warp.dealloc %[[S]]
-// CHECK-NEXT: tile.expand_dims %[[X]]
-func.func @common(%p: !p, %v: tensor<16x!tile.ptr<f16>, #v>, %b: !b, %zero: !c, %n: i32) -> !c {
+// CHECK-NEXT: arith.truncf %[[X]]
+func.func @common(%p: !p, %v: tensor<16x!tile.ptr<f32>, #v>, %b: !b, %zero: !c, %n: i32) -> !c {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %zero) -> !c : i32 {
+    %s = warp.alloc : !s
+    warp.async_copy %p to %s {contiguity = 8 : i32} : !p -> !s
+    warp.async_commit
+    %row = tile.load %v {warp.contiguity = 4 : i32} : tensor<16x!tile.ptr<f32>, #v>
+    %y = arith.truncf %row : tensor<16xf32, #v> to tensor<16xf16, #v>
+    %e = tile.expand_dims %y {axis = 0 : i32} : tensor<16xf16, #v> -> tensor<1x16xf16, #warp.layout<[1, 16], register = [[0, 1], [0, 2], [0, 4]], lane = [[0, 8], [0, 0], [0, 0], [0, 0], [0, 0]], warp = [[0, 0]]>>
+    %w = tile.broadcast %e : tensor<1x16xf16, #warp.layout<[1, 16], register = [[0, 1], [0, 2], [0, 4]], lane = [[0, 8], [0, 0], [0, 0], [0, 0], [0, 0]], warp = [[0, 0]]>> -> !x
+    warp.async_wait {pending = 0 : i32}
+    %x = warp.load_shared %s : !s -> !x
+    warp.dealloc %s : !s
+    %g = arith.mulf %x, %w : !x
+    %a = warp.convert_layout %g : !x -> !a
+    %d = warp.mma %a, %b, %acc {shape = array<i32: 16, 8, 16>} : !a * !b -> !c
+    scf.yield %d : !c
+  }
+  return %r : !c
+}
+
+// A row of a sixteenth of what is copied stays in registers, which have it earlier.
+// CHECK-LABEL: func.func @little
+// CHECK-COUNT-1: warp.alloc
+// CHECK-NOT: warp.alloc
+// CHECK: return
+func.func @little(%p: !p, %v: tensor<16x!tile.ptr<f16>, #v>, %b: !b, %zero: !c, %n: i32) -> !c {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %r = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %zero) -> !c : i32 {

@@ -15,7 +15,8 @@
 //
 // Values loaded ahead into registers are carried round the loop (warp-load-ahead), which takes fewer instructions. So
 // that is left to all that half of a thread's registers hold beside what lives in the loop; the largest are staged.
-// What every warp would load for itself, such as a row of scales, is copied once where threads copy ahead anyway.
+// What every warp would load for itself, such as a row of scales, is copied once where threads copy ahead anyway, and
+// that is much of what they copy.
 #include "compiler/Support/Remarks.h"
 #include "compiler/Target/TargetInfo.h"
 #include "dialects/Tile/IR/Schedule.h"
@@ -90,6 +91,25 @@ static bool isLoadedByWarps(tile::LoadOp load, scf::ForOp loop, const TargetInfo
   const int64_t pieces =
       llvm::divideCeil(registersThatDiffer(load) * type.getElementTypeBitWidth() / 8, pieceBytes(load));
   return shared > 0 && (bytesOf(type) >> parts) >= pieces * sectorBytes;
+}
+
+/// Bytes that warps load again of what others load too.
+static int64_t repeatedBytes(tile::LoadOp load) {
+  auto type = cast<RankedTensorType>(load.getType());
+  const LinearLayout &layout = layoutAttrOf(type).getLayout();
+  return bytesOf(type) * ((int64_t(1) << llvm::count(layout.bases(InDim::Warp), 0u)) - 1);
+}
+
+/// Loads that warps have in common, where these repeat much of what the loop copies, `bytes`: shared memory has them later
+/// than registers do, and the L1 cache mostly has what is repeated.
+static SmallVector<tile::LoadOp> loadsInCommon(scf::ForOp loop, int64_t bytes, const TargetInfo &target) {
+  constexpr int64_t much = 8;
+  auto loads = llvm::filter_to_vector(loop.getBody()->getOps<tile::LoadOp>(),
+                                      [&](tile::LoadOp load) { return isLoadedByWarps(load, loop, target); });
+  int64_t repeated = 0;
+  for (tile::LoadOp load : loads)
+    repeated += repeatedBytes(load);
+  return much * repeated < bytes ? SmallVector<tile::LoadOp>() : loads;
 }
 
 /// Whether threads make copies ahead of a loop anyway: where bulk copies bring all of its tiles, threads wait for none.
@@ -172,14 +192,13 @@ static void stageIn(scf::ForOp loop, int stages, const TargetInfo &target) {
   }
   if (!threadsCopy(loop, target))
     return;
-  for (auto load : llvm::make_early_inc_range(loop.getBody()->getOps<tile::LoadOp>()))
-    if (isLoadedByWarps(load, loop, target)) {
-      int64_t size = bytesOf(cast<RankedTensorType>(load.getType()));
-      if ((bytes + size) * stages + stored > target.sharedBytesPerBlock / 2)
-        continue;
-      bytes += size;
-      stage(load);
-    }
+  for (tile::LoadOp load : loadsInCommon(loop, bytes, target)) {
+    int64_t size = bytesOf(cast<RankedTensorType>(load.getType()));
+    if ((bytes + size) * stages + stored > target.sharedBytesPerBlock / 2)
+      continue;
+    bytes += size;
+    stage(load);
+  }
 }
 
 void StageLoads::runOnOperation() {
