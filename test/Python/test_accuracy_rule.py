@@ -151,12 +151,13 @@ def test_hold_never_forgives_much():
 
 def test_hold_compares_the_worst_of_several_draws_of_what_shares_its_errors():
     """What is beyond chance in every draw is wrong, however little; the largest of a few may be by chance."""
-    same = summed(wrong_by(2))
-    hold(iter([[same], [summed(wrong_by(0.5))], [replace(same, worst_limit=3 * same.worst_limit)]]).__next__)
+    same, half = summed(wrong_by(2)), summed(wrong_by(0.5))
     wide = replace(same, worst_limit=3 * same.worst_limit)
-    hold(iter([[same], *[[summed(wrong_by(0.5))]] * 6, [wide], [summed(wrong_by(0.5))]]).__next__)
-    for factors in [[2, *[0.5] * 8], [4] * 9, [2, float("nan"), *[0.5] * 7]]:
-        with pytest.raises(AssertionError, match=r"largest error: .* in 9 draws"):
+    hold(iter([[same], [half], [wide]]).__next__)
+    hold(iter([[same], *[[half]] * 6, [wide], [half]]).__next__)
+    hold(iter([[same], *[[half]] * 33, [wide], [half]]).__next__)
+    for factors in [[2, *[0.5] * 35], [4] * 36, [2, float("nan"), *[0.5] * 34]]:
+        with pytest.raises(AssertionError, match=r"largest error: .* in 36 draws"):
             hold(iter([[summed(wrong_by(factor))] for factor in factors]).__next__)
 
 

@@ -234,7 +234,7 @@ def test_rows_at_the_edge_of_32_bits(tmp_path, target, seed):
             far = np.lib.stride_tricks.as_strided(first, (1, 2, 2, 16), (0, 32, 2 * stride, 2))
             far[...] = given[place]
             given[place] = far
-            if runs or (stride < 0 and place in (0, 3)):
+            if runs or (stride < 0 and place == 3):  # of the others boxes are copied
                 program.run(given[:3], outputs=given[3:], device=f"simulator:{target}")
                 assert np.abs(given[3] - attention_of(*given[:3])).max() < 4e-3, (stride, place)
             else:

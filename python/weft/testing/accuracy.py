@@ -219,8 +219,8 @@ def hold(draw: Callable[[], Sequence[Accuracy] | Mapping[str, Accuracy]]) -> Non
     fresh draws exceeds the same bound of the same result. Few rows, of scores far apart, make most of a norm: of a
     relative error alone that exceeds its limit twice the mean square of nine draws is compared. Of a result whose
     elements share their errors (``summed``) it counts if the largest error of the three draws exceeds the largest
-    limit, and that of nine does: of two random numbers of one size the one is more than three times the other in
-    one draw of five, in three of them now and then.
+    limit, and that of nine does, and of 36: of two random numbers of one size the one is more than three times the
+    other in one draw of five, the largest of nine in one of two hundred, and of 36 in one of a hundred thousand.
     """
     draws = [_named(draw())]
     first = _excesses(draws[0])
@@ -240,10 +240,11 @@ def hold(draw: Callable[[], Sequence[Accuracy] | Mapping[str, Accuracy]]) -> Non
         if wrong := _exceeding_together(draws, norms):
             raise AssertionError("; ".join(wrong))
     sums = first.keys() - alone
-    if _exceeding(draws, sums):
-        draws.extend(_named(draw()) for _ in range(9 - len(draws)))
-        if wrong := _exceeding(draws, sums):
-            raise AssertionError("; ".join(wrong))
+    for count in (9, 36):
+        if _exceeding(draws, sums):
+            draws.extend(_named(draw()) for _ in range(count - len(draws)))
+    if wrong := _exceeding(draws, sums):
+        raise AssertionError("; ".join(wrong))
 
 
 def _exceeding(draws: Sequence[Mapping[str, Accuracy]], keys: Collection[tuple[str, str]]) -> list[str]:
