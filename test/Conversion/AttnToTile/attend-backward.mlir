@@ -64,7 +64,7 @@ func.func @window(%q: !t, %k: !t, %v: !t, %lse: !l, %delta: !l, %g: !t) -> (!t, 
 // CHECK-NOT: @attend_backward_query
 // CHECK: attn.launch @attend_backward_keys({{.*}}) grid ["(cdiv(M, 64)) * {{.*}}", "(H) / ({{.*}})", "B"]
 // CHECK-LABEL: func.func @attend_backward_keys(
-// CHECK: arith.shrui
+// CHECK: arith.divui
 // CHECK: %[[HEAD:.*]] = arith.addi
 // CHECK: scf.for %[[MEMBER:.*]] = %c0_i32 to %c4_i32
 // CHECK: %[[FIRST:.*]] = arith.muli %[[HEAD]], %c4_i32

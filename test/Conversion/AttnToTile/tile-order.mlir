@@ -17,23 +17,22 @@
 // CHECK: %[[COUNT:.*]] = tile.num_programs {{ *}}x
 // CHECK: %[[LAST:.*]] = arith.subi %[[COUNT]], %c1
 // CHECK: %[[DOWN:.*]] = arith.subi %[[LAST]], %[[X]]
-// CHECK: %[[BITS:.*]] = math.cttz %[[ABREAST]]
-// CHECK: %[[TILE:.*]] = arith.shrui %[[DOWN]], %[[BITS]]
-// CHECK: %[[MASK:.*]] = arith.subi %[[ABREAST]], %c1
-// CHECK: %[[PLACE:.*]] = arith.andi %[[DOWN]], %[[MASK]]
+// CHECK: %[[TILE:.*]] = arith.divui %[[DOWN]], %[[ABREAST]]
 // CHECK: %[[FIRST:.*]] = arith.muli %[[Y]], %[[ABREAST]]
+// CHECK: %[[BEFORE:.*]] = arith.muli %[[TILE]], %[[ABREAST]]
+// CHECK: %[[PLACE:.*]] = arith.subi %[[DOWN]], %[[BEFORE]]
 // CHECK: arith.addi %[[FIRST]], %[[PLACE]]
 // CHECK: arith.muli %[[TILE]], %c128
 // CHECK-LABEL: func.func @attend_backward_query(
 // CHECK: %[[X:.*]] = tile.program_id {{ *}}x
 // CHECK: tile.num_programs {{ *}}x
 // CHECK: %[[DOWN:.*]] = arith.subi %{{.*}}, %[[X]]
-// CHECK: %[[TILE:.*]] = arith.shrui %[[DOWN]], %
+// CHECK: %[[TILE:.*]] = arith.divui %[[DOWN]], %
 // CHECK: arith.muli %[[TILE]], %c128
 // CHECK-LABEL: func.func @attend_backward_keys(
 // CHECK: %[[X:.*]] = tile.program_id {{ *}}x
 // CHECK-NOT: tile.num_programs
-// CHECK: %[[TILE:.*]] = arith.shrui %[[X]], %
+// CHECK: %[[TILE:.*]] = arith.divui %[[X]], %
 // CHECK: arith.muli %[[TILE]], %c64
 func.func @causal(%q: !t, %k: !t, %v: !t, %delta: !l, %g: !t) -> (!t, !t, !t, !t) attributes {attn.program} {
   %o, %lse = attn.attend %q keys(%k : !t) values(%v : !t) {patterns = [#attn.causal], scale = 0.125 : f32} : !t -> !t, !l
@@ -104,7 +103,7 @@ func.func @seven(%q: !t, %k: !t, %v: !t) -> (!t, !l) attributes {attn.program} {
 // CHECK: %[[X:.*]] = tile.program_id {{ *}}x
 // CHECK: tile.num_programs {{ *}}x
 // CHECK: %[[DOWN:.*]] = arith.subi %{{.*}}, %[[X]]
-// CHECK: arith.shrui %[[DOWN]], %
+// CHECK: arith.divui %[[DOWN]], %
 // CHECK: scf.for
 func.func @packed(%q: !t, %k: !t, %v: !t, %s: !s) -> (!t, !l) attributes {attn.program} {
   %o, %lse = attn.attend %q keys(%k : !t) values(%v : !t) cu_seqlens(%s, %s : !s, !s) {patterns = [#attn.causal], scale = 0.125 : f32} : !t -> !t, !l
@@ -122,4 +121,29 @@ func.func @packed(%q: !t, %k: !t, %v: !t, %s: !s) -> (!t, !l) attributes {attn.p
 func.func @long_names(%q: !t, %k: !t, %v: !t) -> (!t, !l) attributes {attn.program} {
   %o, %lse = attn.attend %q keys(%k : !t) values(%v : !t) {patterns = [#attn.causal], scale = 0.125 : f32} : !t -> !t, !l
   return %o, %lse : !t, !l
+}
+
+// -----
+
+// On targets whose blocks may fill a multiprocessor, which begin sooner so, heads are counted by a shift and a mask.
+
+!t = !attn.tensor<[B, H, N, 64], f16>
+!l = !attn.tensor<[B, H, N], f32>
+module attributes {warp.target = "sm_90a"} {
+// CHECK-LABEL: func.func @attend(
+// CHECK-SAME: %[[ABREAST:[a-z0-9]+]]: i32, %{{[a-z0-9]+}}: i32)
+// CHECK: %[[Y:.*]] = tile.program_id {{ *}}y
+// CHECK: %[[DOWN:.*]] = arith.subi %{{.*}}, %{{.*}}
+// CHECK: %[[BITS:.*]] = math.cttz %[[ABREAST]]
+// CHECK: %[[TILE:.*]] = arith.shrui %{{.*}}, %[[BITS]]
+// CHECK: %[[MASK:.*]] = arith.subi %[[ABREAST]], %c1
+// CHECK: %[[PLACE:.*]] = arith.andi %{{.*}}, %[[MASK]]
+// CHECK: %[[FIRST:.*]] = arith.muli %[[Y]], %[[ABREAST]]
+// CHECK: arith.addi %[[FIRST]], %[[PLACE]]
+func.func @causal(%q: !t, %k: !t, %v: !t, %delta: !l, %g: !t) -> (!t, !t, !t, !t) attributes {attn.program} {
+  %o, %lse = attn.attend %q keys(%k : !t) values(%v : !t) {patterns = [#attn.causal], scale = 0.125 : f32} : !t -> !t, !l
+  %dq, %d:2 = attn.attend_backward %q keys(%k : !t) values(%v : !t) lse(%lse : !l) delta(%delta : !l) gradient(%g : !t)
+      {patterns = [#attn.causal], scale = 0.125 : f32} : !t -> !t, !t, !t
+  return %o, %dq, %d#0, %d#1 : !t, !t, !t, !t
+}
 }
