@@ -23,7 +23,7 @@ static StringRef argumentOf(const Pass &pass) {
   return info ? info->getPassArgument() : StringRef();
 }
 
-/// Whether a pass is of no use to any kernel, but for its first value numbering.
+/// Whether no kernel needs a pass.
 static bool isOfNoUse(StringRef pass) {
   constexpr StringLiteral unused[] = {
       "slsr", "consthoist",

@@ -53,15 +53,6 @@ bool areAlike(AllocOp a, AllocOp b) {
   return typeOf(a).getStages() > 1 && typeOf(a).getStages() == typeOf(b).getStages();
 }
 
-/// The rings right before an allocation that are one with it, the last first.
-SmallVector<AllocOp> ringsBefore(AllocOp alloc) {
-  SmallVector<AllocOp> rings;
-  for (auto each = dyn_cast_or_null<AllocOp>(alloc->getPrevNode()); each && areAlike(each, alloc);
-       each = dyn_cast_or_null<AllocOp>(each->getPrevNode()))
-    rings.push_back(each);
-  return rings;
-}
-
 /// An allocation, and the rings behind it that are one with it.
 SmallVector<AllocOp> ringsFrom(AllocOp alloc) {
   SmallVector<AllocOp> rings{alloc};
@@ -149,6 +140,20 @@ struct AllocateShared : weft::warp::impl::WarpAllocateSharedBase<AllocateShared>
   void runOnOperation() override;
 };
 } // namespace
+
+SmallVector<AllocOp> weft::warp::ringsBefore(AllocOp alloc) {
+  SmallVector<AllocOp> rings;
+  for (auto each = dyn_cast_or_null<AllocOp>(alloc->getPrevNode()); each && areAlike(each, alloc);
+       each = dyn_cast_or_null<AllocOp>(each->getPrevNode()))
+    rings.push_back(each);
+  return rings;
+}
+
+std::pair<int64_t, int64_t> weft::warp::bytesFromFirstToLast(AllocOp alloc) {
+  SharedType type = typeOf(alloc);
+  int64_t first = alloc.getOffset().value_or(0), pitch = alloc.getPitch().value_or(type.getTileBytes());
+  return {first, first + (type.getStages() - 1) * pitch + type.getTileBytes()};
+}
 
 /// Sets every need's offset; gives the bytes that all of them span. Two that no barrier is between lie apart where the
 /// smaller of them has at most `apart` bytes.

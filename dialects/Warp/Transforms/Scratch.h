@@ -3,7 +3,7 @@
 #pragma once
 
 #include "compiler/Target/TargetInfo.h"
-#include "dialects/Warp/IR/WarpDialect.h"
+#include "dialects/Warp/IR/WarpOps.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Operation.h"
 #include "mlir/IR/Value.h"
@@ -64,6 +64,12 @@ int64_t tileAlignment(mlir::Operation *kernel);
 
 /// Bytes from the tiles of a stage to those of the next, of rings that lie together: side by side, a tile of each.
 int64_t ringPitch(llvm::ArrayRef<SharedType> rings, int64_t alignment);
+
+/// The rings right before an allocation that lie among it as one, the last first.
+llvm::SmallVector<AllocOp> ringsBefore(AllocOp alloc);
+
+/// From where an allocation's first tile begins to where its last one ends, once it has its place.
+std::pair<int64_t, int64_t> bytesFromFirstToLast(AllocOp alloc);
 
 /// Bytes of shared memory that a kernel's tiles and exchanges take at the least, and how many it may take instead: with
 /// which as many blocks are resident on a multiprocessor, or enough warps.

@@ -63,9 +63,8 @@ static Accesses accessesOf(Operation *op) {
   } else if (auto inval = dyn_cast<MbarrierInvalOp>(op)) {
     // One thread ends all barriers of a ring, before their bytes are anything else.
     if (auto ring = inval.getRing().getDefiningOp<AllocOp>()) {
-      SharedType type = ring.getResult().getType();
-      int64_t first = ring.getOffset().value_or(0), pitch = ring.getPitch().value_or(type.getTileBytes());
-      accesses.insert({first, first + (type.getStages() - 1) * pitch + type.getTileBytes(), /*isWrite=*/true});
+      auto [first, end] = bytesFromFirstToLast(ring);
+      accesses.insert({first, end, /*isWrite=*/true});
     }
   } else if (auto scratch = op->getAttrOfType<IntegerAttr>(scratchAttrName))
     accesses.insert({scratch.getInt(), scratch.getInt() + scratchBytes(op), /*isWrite=*/true});

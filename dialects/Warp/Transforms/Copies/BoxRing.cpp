@@ -61,6 +61,13 @@ SmallVector<Value> coordinatesOf(OpBuilder &b, Location loc, ValueRange box, con
   return coordinates;
 }
 
+void copyParts(OpBuilder &b, Location loc, const Box &box, Value map, ValueRange coordinates, Value tile,
+               Value barrier) {
+  for (const BoxPart &part : box.parts)
+    BoxCopyOp::create(b, loc, map, coordinatesOf(b, loc, coordinates, part), tile, barrier, /*where=*/Value(),
+                      b.getI64IntegerAttr(part.offset), /*by=*/IntegerAttr());
+}
+
 SharedType BoxRing::typeOf(MLIRContext *context, int stages) {
   int64_t one[] = {1};
   return SharedType::get(context, stages, one, IntegerType::get(context, 64),
@@ -129,9 +136,7 @@ void BoxRing::start(OpBuilder &b, Location loc, ArrayRef<BoxTarget> targets, Val
     Value tile = StageOp::create(b, loc, type, target.ring, stage, pitch);
     SmallVector<Value> coordinates = llvm::map_to_vector(
         target.mapped->coordinates, [&](Value each) { return target.mapping->lookupOrDefault(each); });
-    for (const BoxPart &part : target.box->parts)
-      BoxCopyOp::create(b, loc, target.mapped->map, coordinatesOf(b, loc, coordinates, part), tile, barrier,
-                        /*where=*/Value(), b.getI64IntegerAttr(part.offset), /*by=*/IntegerAttr());
+    copyParts(b, loc, *target.box, target.mapped->map, coordinates, tile, barrier);
   }
 }
 

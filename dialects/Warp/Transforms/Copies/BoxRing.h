@@ -21,6 +21,10 @@ MappedBox mapBox(const Box &box, mlir::Operation *op);
 llvm::SmallVector<mlir::Value> coordinatesOf(mlir::OpBuilder &b, mlir::Location loc, mlir::ValueRange box,
                                              const BoxPart &part);
 
+/// Starts the copies of a box, which begins at the coordinates, to a tile. One thread does.
+void copyParts(mlir::OpBuilder &b, mlir::Location loc, const Box &box, mlir::Value map, mlir::ValueRange coordinates,
+               mlir::Value tile, mlir::Value barrier);
+
 /// A ring that boxes fill.
 struct BoxTarget {
   const Box *box;

@@ -123,11 +123,8 @@ static std::vector<BoxedCopy> boxedCopies(func::FuncOp kernel, const TargetInfo 
 static void copyBehind(BoxedCopy &each, MbarrierExpectOp expect) {
   OpBuilder b(expect->getContext());
   b.setInsertionPointAfter(expect);
-  Location loc = each.copy.getLoc();
-  for (const BoxPart &part : each.box.parts)
-    BoxCopyOp::create(b, loc, each.mapped.map, coordinatesOf(b, loc, each.mapped.coordinates, part),
-                      each.copy.getShared(), expect.getBarrier(), /*where=*/Value(), b.getI64IntegerAttr(part.offset),
-                      /*by=*/IntegerAttr());
+  copyParts(b, each.copy.getLoc(), each.box, each.mapped.map, each.mapped.coordinates, each.copy.getShared(),
+            expect.getBarrier());
   each.copy.erase();
 }
 

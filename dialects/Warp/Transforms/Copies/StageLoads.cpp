@@ -78,6 +78,11 @@ static bool isStageable(tile::LoadOp load, scf::ForOp loop, const TargetInfo &ta
          pieceBytes(load) >= widePiece && canCopyAhead(load, loop, target);
 }
 
+/// Of a layout's warp bits those that move nothing: two to their number warps have the same.
+static int64_t bitsInCommon(RankedTensorType type) {
+  return llvm::count(layoutAttrOf(type).getLayout().bases(InDim::Warp), 0u);
+}
+
 /// Whether several warps would load the same, at least a sector by each instruction: what one copies for all costs the
 /// others an instruction that they pass over. An index stays in registers, ahead of what it addresses.
 static bool isLoadedByWarps(tile::LoadOp load, scf::ForOp loop, const TargetInfo &target) {
@@ -85,9 +90,8 @@ static bool isLoadedByWarps(tile::LoadOp load, scf::ForOp loop, const TargetInfo
   auto type = dyn_cast<RankedTensorType>(load.getType());
   if (!type || !canCopyAhead(load, loop, target) || addressesLoads(load))
     return false;
-  const LinearLayout &layout = layoutAttrOf(type).getLayout();
-  const int64_t shared = llvm::count(layout.bases(InDim::Warp), 0u);
-  const int64_t parts = layout.bases(InDim::Warp).size() - shared;
+  const int64_t shared = bitsInCommon(type);
+  const int64_t parts = layoutAttrOf(type).getLayout().bases(InDim::Warp).size() - shared;
   const int64_t pieces =
       llvm::divideCeil(registersThatDiffer(load) * type.getElementTypeBitWidth() / 8, pieceBytes(load));
   return shared > 0 && (bytesOf(type) >> parts) >= pieces * sectorBytes;
@@ -96,8 +100,7 @@ static bool isLoadedByWarps(tile::LoadOp load, scf::ForOp loop, const TargetInfo
 /// Bytes that warps load again of what others load too.
 static int64_t repeatedBytes(tile::LoadOp load) {
   auto type = cast<RankedTensorType>(load.getType());
-  const LinearLayout &layout = layoutAttrOf(type).getLayout();
-  return bytesOf(type) * ((int64_t(1) << llvm::count(layout.bases(InDim::Warp), 0u)) - 1);
+  return bytesOf(type) * ((int64_t(1) << bitsInCommon(type)) - 1);
 }
 
 /// Loads that warps have in common, where these repeat much of what the loop copies, `bytes`: shared memory has them later

@@ -43,17 +43,10 @@ struct Taken {
 };
 } // namespace
 
-static int64_t stagesOf(AllocOp alloc) { return alloc.getResult().getType().getStages(); }
-
 /// The tiles of all stages, and what lies between them.
 static Taken takenBy(AllocOp alloc, unsigned at) {
-  const int64_t first = alloc.getOffset().value_or(0), bytes = alloc.getResult().getType().getTileBytes();
-  return {alloc, first, first + (stagesOf(alloc) - 1) * int64_t(alloc.getPitch().value_or(bytes)) + bytes, at};
-}
-
-/// Whether two rings that are neighbours in the program lie among one another.
-static bool areOne(AllocOp a, AllocOp b) {
-  return a.getPitch() && a.getPitch() == b.getPitch() && stagesOf(a) == stagesOf(b);
+  auto [first, end] = bytesFromFirstToLast(alloc);
+  return {alloc, first, end, at};
 }
 
 namespace {
@@ -88,17 +81,17 @@ private:
 /// A ring of barriers, and the tiles that lie with it.
 struct Ring {
   explicit Ring(MbarrierInitOp init) : init(init), barriers(takenBy(init.getRing().getDefiningOp<AllocOp>(), 0)) {
-    auto alloc = init.getRing().getDefiningOp<AllocOp>();
-    its.push_back(alloc);
+    its.push_back(barriers.op);
     bytes = barriers;
-    for (auto each = dyn_cast_or_null<AllocOp>(alloc->getPrevNode()); each && areOne(each, alloc);
-         each = dyn_cast_or_null<AllocOp>(each->getPrevNode())) {
+    for (AllocOp each : ringsBefore(cast<AllocOp>(barriers.op))) {
       its.push_back(each);
       Taken tiles = takenBy(each, 0);
       bytes.first = std::min(bytes.first, tiles.first);
       bytes.end = std::max(bytes.end, tiles.end);
     }
   }
+
+  bool hasTiles() const { return its.size() > 1; }
 
   MbarrierInitOp init;
   SmallVector<Operation *> its;
@@ -168,11 +161,11 @@ void OwnBytes::runOnOperation() {
   const SharedMemory memory(kernel);
   bool hasBegun = false;
   for (Ring &ring : rings) {
-    const bool begins = ring.its.size() > 1 && memory.isAlone(ring.bytes, ring.its, ring.init, /*before=*/true);
+    const bool begins = ring.hasTiles() && memory.isAlone(ring.bytes, ring.its, ring.init, /*before=*/true);
     auto begun = dyn_cast_or_null<BarrierOp>(ring.init->getNextNode());
     auto end = llvm::find_if(ends, [&](MbarrierInvalOp each) { return each.getRing() == ring.init.getRing(); });
     if (end != ends.end() && memory.isAlone(ring.barriers, ring.its, *end, /*before=*/false)) {
-      if (ring.its.size() > 1 && memory.isAlone(ring.bytes, ring.its, *end, /*before=*/false))
+      if (ring.hasTiles() && memory.isAlone(ring.bytes, ring.its, *end, /*before=*/false))
         eraseWaitBefore(*end);
       end->erase();
     }

@@ -239,8 +239,7 @@ void checkInit(const LaneOperation &op) {
     return;
   const MbarrierHistory &history = known->second;
   const bool isOwn = history.initWarp == op.warp.index && history.initLane == op.lane;
-  if (isOwn || op.block.shadow.clocksOf(op.warp.index)[history.initWarp] >= history.initClock ||
-      happenedBefore(op.warp, op.lane, history.initWarp, history.initLane, history.initClock))
+  if (isOwn || happenedBefore(op.warp, op.lane, history.initWarp, history.initLane, history.initClock))
     return;
   report(op.warp, FindingKind::SharedRace, op.lane,
          format("uses the mbarrier at byte {} of shared memory, and no barrier orders that after mbarrier.init",
