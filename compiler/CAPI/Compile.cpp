@@ -192,13 +192,16 @@ void addLoweredFacts(ModuleOp module, llvm::json::Array &kernels) {
   }
 }
 
-/// What the PTX says of the tensor maps that its kernels have behind their own parameters, as comments.
-std::string tensorMapNotes(ModuleOp module) {
+/// What the PTX says of the parameters that its kernels have behind their own, and launches add, as comments.
+std::string addedParameterNotes(ModuleOp module) {
   std::string notes;
-  for (auto kernel : module.getOps<LLVM::LLVMFuncOp>())
+  for (auto kernel : module.getOps<LLVM::LLVMFuncOp>()) {
     if (auto lines = kernel->getAttrOfType<ArrayAttr>(warp::tensorMapsAttrName))
       for (auto line : lines.getAsRange<StringAttr>())
         notes += ("// weft.tensor_map 1 " + line.getValue() + "\n").str();
+    if (auto at = kernel->getAttrOfType<IntegerAttr>(warp::programsAttrName))
+      notes += ("// weft.programs 1 " + kernel.getName() + " at=" + llvm::Twine(at.getInt()) + "\n").str();
+  }
   return notes;
 }
 
@@ -290,7 +293,7 @@ Outcome<EmittedPTX> compile(ModuleOp module, const Options &options, Record &rec
                           .verify = checksAsked() == Checks::Expensive});
   if (mlir::failed(emitted))
     return Failure{WEFTC_INTERNAL, "LLVM cannot compile the lowered module"};
-  emitted->text += tensorMapNotes(module);
+  emitted->text += addedParameterNotes(module);
   record.ptxVersion = emitted->version;
   record.timesMs["translate"] = emitted->translateMs;
   record.timesMs["optimise"] = emitted->optimiseMs;

@@ -36,11 +36,12 @@ std::variant<KernelChoices, std::string> capi::readSchedules(const llvm::json::O
              key.str() + "'";
     choice.role = *role;
     if (!readNumbers(value,
-                     {&choice.rows, &choice.columns, &choice.warps, &choice.stages, &choice.channels, &choice.cluster},
+                     {&choice.rows, &choice.columns, &choice.warps, &choice.stages, &choice.channels, &choice.cluster,
+                      &choice.persistent},
                      4))
       return "expected the schedule of '" + key.str() +
              "' to be four integers (rows, columns, warps, stages), five (and channels of wide values, 0 for the "
-             "default), or six (and programs of a cluster)";
+             "default), six (and programs of a cluster), or seven (and 1 where blocks go over programs)";
     choices.schedules.push_back(choice);
   }
   return choices;
@@ -51,10 +52,12 @@ llvm::json::Array capi::describeSchedules(ModuleOp module) {
   for (const ScheduleFacts &facts : scheduleFacts(module)) {
     attn::ScheduleAttr schedule = facts.schedule;
     llvm::json::Array numbers{schedule.getRows(), schedule.getColumns(), schedule.getWarps(), schedule.getStages()};
-    if (schedule.getChannels() || schedule.getCluster() > 1)
+    if (schedule.getChannels() || schedule.getCluster() > 1 || schedule.getPersistent())
       numbers.push_back(schedule.getChannels());
-    if (schedule.getCluster() > 1)
+    if (schedule.getCluster() > 1 || schedule.getPersistent())
       numbers.push_back(schedule.getCluster());
+    if (schedule.getPersistent())
+      numbers.push_back(1);
     described.push_back(llvm::json::Object{{"attend", facts.attend},
                                            {"role", roleName(facts.role)},
                                            {"schedule", std::move(numbers)},

@@ -97,6 +97,7 @@ std::vector<Stage> tileToLLVMStages(bool boxes, bool roles) {
          passes.addNestedPass<func::FuncOp>(warp::createWarpLoadAhead());
          if (boxes)
            passes.addNestedPass<func::FuncOp>(warp::createWarpStoreBoxes());
+         passes.addNestedPass<func::FuncOp>(warp::createWarpPersist());
          passes.addNestedPass<func::FuncOp>(warp::createWarpKeepRings());
          passes.addNestedPass<func::FuncOp>(warp::createWarpSplitLoops());
          passes.addNestedPass<func::FuncOp>(warp::createWarpMaskSpans());

@@ -163,24 +163,24 @@ struct Arguments {
   std::vector<Buffer> buffers;
   std::vector<std::optional<uint32_t>> pointers; ///< where in the parameters each buffer's address goes, if it does
   std::vector<MapArgument> maps;
-  TensorMapRecipes recipes; ///< of the maps that the launch makes
+  AddedParameters added; ///< by the launch
 };
 
-/// A module, and what its PTX says of tensor maps that launches make.
+/// A module, and what its PTX says of parameters that launches add.
 struct Parsed {
   std::shared_ptr<const Module> module;
-  TensorMapsOfEntries maps;
+  AddedOfEntries added;
 
-  TensorMapRecipes recipesOf(const std::string &entry) const {
-    auto found = maps.find(entry);
-    return found == maps.end() ? TensorMapRecipes() : found->second;
+  AddedParameters addedOf(const std::string &entry) const {
+    auto found = added.find(entry);
+    return found == added.end() ? AddedParameters() : found->second;
   }
 };
 
 /// Copies the buffers in, launches, and copies them back.
-Result<Report> runOnCopies(const Module &module, const std::string &entry, const LaunchShape &shape,
-                           Arguments arguments, const LaunchOptions &options) {
-  auto &[parameters, buffers, pointers, maps, recipes] = arguments;
+Result<Report> runOnCopies(const Module &module, const std::string &entry, LaunchShape shape, Arguments arguments,
+                           const LaunchOptions &options) {
+  auto &[parameters, buffers, pointers, maps, added] = arguments;
   std::vector<uint64_t> addresses;
   std::vector<DeviceRange> ranges = mergeRanges(buffers);
   for (size_t i = 0; i < buffers.size(); ++i) {
@@ -200,11 +200,18 @@ Result<Report> runOnCopies(const Module &module, const std::string &entry, const
       return std::unexpected(bytes.error());
     std::memcpy(parameters.data() + argument.parameter, bytes->data(), bytes->size());
   }
-  if (!recipes.empty()) {
-    Result<std::vector<std::byte>> complete = withMaps(recipes, parameters);
+  if (!added.maps.empty()) {
+    Result<std::vector<std::byte>> complete = withMaps(added.maps, parameters);
     if (!complete)
       return std::unexpected(complete.error());
     parameters = std::move(*complete);
+  }
+  if (added.programs) {
+    Result<ProgramsLaunch> blocks = overPrograms(shape.grid, limitsOf(module), *added.programs, parameters);
+    if (!blocks)
+      return std::unexpected(blocks.error());
+    shape.grid = {blocks->blocks, 1, 1};
+    parameters = std::move(blocks->parameters);
   }
   Memory memory;
   for (DeviceRange &range : ranges) {
@@ -299,7 +306,7 @@ py::dict launchArguments(const Parsed &source, const std::string &entry, const p
   auto counts = [&](const char *name) { return dim(settings[name].cast<std::array<uint32_t, 3>>()); };
   LaunchShape shape{counts("grid"), counts("block"), counts("cluster"), settings["shared"].cast<uint32_t>()};
   Arguments packed;
-  packed.recipes = source.recipesOf(entry);
+  packed.added = source.addedOf(entry);
   packed.parameters.resize(info ? info->parameterBytes : 0);
   for (size_t i = 0; info && i < arguments.size(); ++i)
     addArgument(packed, info->parameters.at(i), arguments[i]);
@@ -326,10 +333,10 @@ PYBIND11_MODULE(_simulator, m) {
              const EntryInfo *info = parsed.module->entry(entry);
              if (!info)
                return py::object(py::none());
-             const TensorMapRecipes recipes = parsed.recipesOf(entry);
+             const std::optional<uint32_t> added = parsed.addedOf(entry).begin();
              py::list result;
              for (const ParameterInfo &parameter : info->parameters)
-               if (recipes.empty() || parameter.offset < recipes.front().at)
+               if (!added || parameter.offset < *added)
                  result.append(py::make_tuple(parameter.name, parameter.size, parameter.align, parameter.pointer));
              return py::object(result);
            })
@@ -355,9 +362,9 @@ PYBIND11_MODULE(_simulator, m) {
     }
     if (!module)
       raise(module.error());
-    Result<TensorMapsOfEntries> maps = launchMapsOf(text);
-    if (!maps)
-      raise(maps.error());
-    return std::make_shared<Parsed>(Parsed{*module, std::move(*maps)});
+    Result<AddedOfEntries> added = launchAddsOf(text);
+    if (!added)
+      raise(added.error());
+    return std::make_shared<Parsed>(Parsed{*module, std::move(*added)});
   });
 }

@@ -7,7 +7,7 @@
 
 #include "runtime/Support/EntryParameters.h"
 #include "runtime/Support/Format.h"
-#include "runtime/Support/TensorMaps.h"
+#include "runtime/Support/Programs.h"
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -22,6 +22,7 @@ struct Context {
   const Api &api;
   CUdevice device = 0;
   CUcontext handle = nullptr;
+  uint32_t multiprocessors = 1;
   explicit Context(const Api &api) : api(api) {}
   Context(const Context &) = delete;
   ~Context() {
@@ -80,7 +81,7 @@ Result<TensorMapBytes> encode(const Context &context, const TensorMapValues &val
 struct LoadedModule {
   std::shared_ptr<Context> context;
   CUmodule handle = nullptr;
-  TensorMapsOfEntries maps; // of its entries, as are the parameters
+  AddedOfEntries added; // of its entries, as are the parameters
   std::map<std::string, EntryParameters, std::less<>> parameters;
   ~LoadedModule() {
     if (handle)
@@ -90,11 +91,9 @@ struct LoadedModule {
 
 class CudaKernel final : public Kernel {
 public:
-  CudaKernel(std::shared_ptr<LoadedModule> module, CUfunction function, EntryParameters declared,
-             TensorMapRecipes recipes)
-      : module(std::move(module)), function(function), declared(std::move(declared)),
-        maps(std::move(recipes), [this](const TensorMapValues &each) { return encode(*this->module->context, each); }) {
-  }
+  CudaKernel(std::shared_ptr<LoadedModule> module, CUfunction function, EntryParameters declared, AddedParameters adds)
+      : module(std::move(module)), function(function), declared(std::move(declared)), added(std::move(adds)),
+        maps(added.maps, [this](const TensorMapValues &each) { return encode(*this->module->context, each); }) {}
 
   KernelAttributes attributes() const override {
     Current current(*module->context);
@@ -113,11 +112,18 @@ public:
   }
 
   Status launch(const LaunchShape &shape, std::span<const std::byte> parameters, StreamHandle stream) override {
-    if (!maps.lacksIn(parameters))
+    if (maps.lacksIn(parameters))
+      return maps.complete(parameters).and_then([&](const std::vector<std::byte> &all) {
+        return launch(shape, all, stream);
+      });
+    if (!added.lacksPrograms(parameters))
       return launchComplete(shape, parameters, stream);
-    return maps.complete(parameters).and_then([&](const std::vector<std::byte> &all) {
-      return launchComplete(shape, all, stream);
-    });
+    const auto &[x, y, z] = shape.grid;
+    return launchOver({x, y, z}, module->context->multiprocessors, *added.programs, parameters)
+        .and_then([&](const ProgramsLaunch &blocks) {
+          return launchComplete({{blocks.blocks, 1, 1}, shape.block, shape.cluster, shape.sharedBytes},
+                                blocks.parameters, stream);
+        });
   }
 
 private:
@@ -159,6 +165,7 @@ private:
   std::shared_ptr<LoadedModule> module;
   CUfunction function;
   EntryParameters declared;
+  AddedParameters added;
   TensorMapParameters maps;
 };
 
@@ -179,13 +186,13 @@ public:
                        api.setFunctionAttribute, function, functionMaxDynamicShared, static_cast<int>(sharedBytes));
     if (!status)
       return std::unexpected(status.error());
-    auto maps = loaded->maps.find(entry);
+    auto added = loaded->added.find(entry);
     auto parameters = loaded->parameters.find(entry);
     if (parameters == loaded->parameters.end())
       return failure(StatusCode::Corrupt,
                      weft::format("expected the parameters of '{}' as PTX declares them, but found none", entry));
     return std::make_shared<CudaKernel>(loaded, function, parameters->second,
-                                        maps == loaded->maps.end() ? TensorMapRecipes() : maps->second);
+                                        added == loaded->added.end() ? AddedParameters() : added->second);
   }
 
 private:
@@ -280,9 +287,9 @@ public:
 private:
   /// An image says itself where it ends: PTX by a null character, a cubin by its headers.
   Result<std::shared_ptr<Module>> load(const std::string &doing, const void *image, std::string_view ptx) {
-    auto maps = tensorMapsOf(ptx);
-    if (!maps)
-      return std::unexpected(maps.error());
+    auto added = addedParametersOf(ptx);
+    if (!added)
+      return std::unexpected(added.error());
     std::array<char, 8192> log{};
     int options[] = {jitErrorLogBuffer, jitErrorLogBufferBytes};
     void *values[] = {log.data(), reinterpret_cast<void *>(log.size())};
@@ -290,7 +297,7 @@ private:
     Status status = call(doing, api.moduleLoad, &loaded->handle, image, 2u, options, values);
     if (!status)
       return failure(status.error().code, log[0] ? status.error().message + "\n" + log.data() : status.error().message);
-    loaded->maps = std::move(*maps);
+    loaded->added = std::move(*added);
     loaded->parameters = entryParametersOf(ptx);
     return std::make_shared<CudaModule>(std::move(loaded));
   }
@@ -352,6 +359,7 @@ Result<std::shared_ptr<Device>> openCuda(int ordinal) {
   return readProperties(driver, device).and_then([&](DeviceProperties properties) -> Result<std::shared_ptr<Device>> {
     auto context = std::make_shared<Context>(driver);
     context->device = device;
+    context->multiprocessors = properties.multiprocessors;
     Status retained = check(driver, driver.primaryRetain(&context->handle, device),
                             weft::format("cannot make a context on cuda:{}", ordinal));
     if (!retained)

@@ -45,9 +45,9 @@ std::string describe(const std::string &entry, const std::vector<simulator::Find
 class SimulatedKernel final : public Kernel {
 public:
   SimulatedKernel(std::shared_ptr<Machine> machine, std::shared_ptr<const simulator::Module> module,
-                  const simulator::EntryInfo &entry, TensorMapRecipes recipes)
-      : machine(std::move(machine)), module(std::move(module)), entry(entry),
-        maps(std::move(recipes), simulator::encodeValues) {}
+                  const simulator::EntryInfo &entry, AddedParameters adds)
+      : machine(std::move(machine)), module(std::move(module)), entry(entry), added(std::move(adds)),
+        maps(added.maps, simulator::encodeValues) {}
 
   KernelAttributes attributes() const override { return {0, entry.localBytes, entry.staticSharedBytes}; }
 
@@ -62,6 +62,12 @@ public:
       return maps.complete(parameters).and_then([&](const std::vector<std::byte> &all) {
         return launch(shape, all, stream);
       });
+    if (added.lacksPrograms(parameters))
+      return simulator::overPrograms(dimOf(shape.grid), machine->limits, *added.programs, parameters)
+          .and_then([&](const ProgramsLaunch &blocks) {
+            return launch({{blocks.blocks, 1, 1}, shape.block, shape.cluster, shape.sharedBytes}, blocks.parameters,
+                          stream);
+          });
     simulator::LaunchShape where{dimOf(shape.grid), dimOf(shape.block), dimOf(shape.cluster), shape.sharedBytes};
     simulator::LaunchOptions options;
     options.checks = machine->checks;
@@ -81,14 +87,15 @@ private:
   std::shared_ptr<Machine> machine;
   std::shared_ptr<const simulator::Module> module;
   const simulator::EntryInfo &entry;
+  AddedParameters added;
   TensorMapParameters maps;
 };
 
 class SimulatedModule final : public Module {
 public:
   SimulatedModule(std::shared_ptr<Machine> machine, std::shared_ptr<const simulator::Module> module,
-                  TensorMapsOfEntries maps, uint32_t maxShared)
-      : machine(std::move(machine)), module(std::move(module)), maps(std::move(maps)), maxShared(maxShared) {}
+                  AddedOfEntries added, uint32_t maxShared)
+      : machine(std::move(machine)), module(std::move(module)), added(std::move(added)), maxShared(maxShared) {}
 
   Result<std::shared_ptr<Kernel>> kernel(const std::string &name, uint32_t sharedBytes) override {
     const simulator::EntryInfo *entry = module->entry(name);
@@ -98,9 +105,9 @@ public:
       return failure(StatusCode::InvalidArgument,
                      weft::format("expected '{}' to take at most {} bytes of shared memory, but got {}", name,
                                   maxShared, sharedBytes + entry->staticSharedBytes));
-    auto own = maps.find(name);
+    auto own = added.find(name);
     return std::make_shared<SimulatedKernel>(machine, module, *entry,
-                                             own == maps.end() ? TensorMapRecipes() : own->second);
+                                             own == added.end() ? AddedParameters() : own->second);
   }
 
 private:
@@ -113,7 +120,7 @@ private:
 
   std::shared_ptr<Machine> machine;
   std::shared_ptr<const simulator::Module> module;
-  TensorMapsOfEntries maps;
+  AddedOfEntries added;
   uint32_t maxShared;
 };
 
@@ -237,8 +244,9 @@ public:
           if (Result<Target> made = parseTarget(module->target()); made && !runsOn(*made, target.major, target.minor))
             return failure(StatusCode::WrongTarget,
                            weft::format("the PTX is for {}, and this device is {}", module->target(), name()));
-          return simulator::launchMapsOf(ptx).transform([&](TensorMapsOfEntries maps) -> std::shared_ptr<Module> {
-            return std::make_shared<SimulatedModule>(machine, std::move(module), std::move(maps), facts.maxSharedBytes);
+          return simulator::launchAddsOf(ptx).transform([&](AddedOfEntries added) -> std::shared_ptr<Module> {
+            return std::make_shared<SimulatedModule>(machine, std::move(module), std::move(added),
+                                                     facts.maxSharedBytes);
           });
         });
   }

@@ -3,8 +3,9 @@
 // groups (PTX ISA 9.7.9.25.4.3, 9.7.9.27, 9.7.13.15).
 //
 // A map becomes a parameter behind the kernel's own. How the runtime makes it, from the values of the others, is said in
-// `warp.tensor_maps`, one line for each map, which becomes a comment in the PTX: see docs/LibraryFormat.md. One thread
-// of the block makes barriers, expects bytes and starts copies; all wait.
+// `warp.tensor_maps`, one line for each map, which becomes a comment in the PTX: see docs/LibraryFormat.md. Behind them a
+// persistent kernel has its programs' grid, said in the same way. One thread of the block makes barriers, expects bytes
+// and starts copies; all wait.
 
 #include "compiler/Conversion/WarpToLLVM/Emitter.h"
 #include "compiler/Support/Remarks.h"
@@ -131,6 +132,16 @@ LogicalResult lowerTensorMap(TensorMapOp op, Emitter &e) {
   return success();
 }
 
+/// The grid's extents are parameters behind all others.
+LogicalResult lowerPrograms(ProgramsOp op, Emitter &e) {
+  LLVM::LLVMFuncOp function = e.function();
+  const int64_t at = llvm::alignTo(offsetsOf(function.getArgumentTypes()).back(), bytesOf(e.b.getI32Type()));
+  function->setAttr(programsAttrName, e.b.getI64IntegerAttr(at));
+  for (Value extent : op.getResults())
+    e.bind(extent, addParameter(function, e.b.getI32Type(), e.b.getDictionaryAttr({}), op.getLoc()));
+  return success();
+}
+
 /// Whether a thread is the one that acts for the block where an op stands: the first, or the first of the producer's.
 Value isFirst(Operation *op, Emitter &e) {
   Value thread = e.thread();
@@ -250,6 +261,7 @@ LogicalResult lowerBoxStore(BoxStoreOp op, Emitter &e) {
 
 void addBoxLowerings(LoweringTable &table) {
   table.add<TensorMapOp>(lowerTensorMap);
+  table.add<ProgramsOp>(lowerPrograms);
   table.add<BoxCopyOp>(lowerBoxCopy);
   table.add<BoxStoreOp>(lowerBoxStore);
   table.add<BoxCommitOp>([](BoxCommitOp, Emitter &e) {

@@ -18,10 +18,13 @@ def Attn_ScheduleAttr : AttrDef<Attn_Dialect, "Schedule"> {
 
     `#attn.schedule<rows = 128, columns = 128, warps = 8, stages = 2, cluster = 2>`: so many programs (1, 2, 4 or 8) of neighbouring tiles share the blocks that they walk over, where they walk
     over the same ones and the target has clusters (`warp-multicast`).
+
+    `#attn.schedule<rows = 128, columns = 128, warps = 8, stages = 2, persistent = true>`: blocks go over the programs, one on each multiprocessor, where the kernel's copies have a warp
+    of their own (`warp-persist`).
   }];
-  let parameters = (ins "int64_t":$rows, "int64_t":$columns, "int64_t":$warps, "int64_t":$stages, DefaultValuedParameter<"int64_t", "0">:$channels, DefaultValuedParameter<"int64_t", "1">:$cluster);
-  let builders = [AttrBuilder<(ins "int64_t":$rows, "int64_t":$columns, "int64_t":$warps, "int64_t":$stages, CArg<"int64_t", "0">:$channels, CArg<"int64_t", "1">:$cluster), [{
-    return $_get($_ctxt, rows, columns, warps, stages, channels, cluster);
+  let parameters = (ins "int64_t":$rows, "int64_t":$columns, "int64_t":$warps, "int64_t":$stages, DefaultValuedParameter<"int64_t", "0">:$channels, DefaultValuedParameter<"int64_t", "1">:$cluster, DefaultValuedParameter<"bool", "false">:$persistent);
+  let builders = [AttrBuilder<(ins "int64_t":$rows, "int64_t":$columns, "int64_t":$warps, "int64_t":$stages, CArg<"int64_t", "0">:$channels, CArg<"int64_t", "1">:$cluster, CArg<"bool", "false">:$persistent), [{
+    return $_get($_ctxt, rows, columns, warps, stages, channels, cluster, persistent);
   }]>];
   let skipDefaultBuilders = 1;
   let assemblyFormat = "`<` struct(params) `>`";

@@ -54,7 +54,8 @@ void AttnDialect::initialize() {
 }
 
 LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError, int64_t rows, int64_t columns,
-                                   int64_t warps, int64_t stages, int64_t channels, int64_t cluster) {
+                                   int64_t warps, int64_t stages, int64_t channels, int64_t cluster,
+                                   bool persistent) {
   for (auto [name, size] : {std::pair("rows", rows), std::pair("columns", columns)})
     if (size < 16 || size > 1024 || !llvm::isPowerOf2_64(size))
       return emitError() << "expected '" << name << "' to be a power of two from 16 to 1024, but got " << size;
@@ -66,6 +67,8 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
     return emitError() << "expected 'channels' to be a multiple of 16 from 16 to 4096, but got " << channels;
   if (cluster < 1 || cluster > 8 || !llvm::isPowerOf2_64(cluster))
     return emitError() << "expected 'cluster' to be 1, 2, 4 or 8, but got " << cluster;
+  if (persistent && cluster > 1)
+    return emitError() << "expected no cluster of a persistent kernel, but got " << cluster;
   return success();
 }
 

@@ -16,10 +16,13 @@ def Tile_ScheduleAttr : AttrDef<Tile_Dialect, "Schedule"> {
 
     `#tile.schedule<warps = 8, stages = 3, cluster = 2>`: so many programs that are neighbours along the grid's first axis (1, 2, 4 or 8) may run as a cluster and
     share what their loops copy (`warp-multicast`). The grid's first extent must be a multiple of it.
+
+    `#tile.schedule<warps = 8, stages = 2, persistent = true>`: the kernel may run as one block on each multiprocessor, which goes over the grid's programs, so that it copies for the
+    next one while it ends one (`warp-persist`).
   }];
-  let parameters = (ins "int32_t":$warps, "int32_t":$stages, DefaultValuedParameter<"int32_t", "1">:$cluster);
-  let builders = [AttrBuilder<(ins "int32_t":$warps, "int32_t":$stages, CArg<"int32_t", "1">:$cluster), [{
-    return $_get($_ctxt, warps, stages, cluster);
+  let parameters = (ins "int32_t":$warps, "int32_t":$stages, DefaultValuedParameter<"int32_t", "1">:$cluster, DefaultValuedParameter<"bool", "false">:$persistent);
+  let builders = [AttrBuilder<(ins "int32_t":$warps, "int32_t":$stages, CArg<"int32_t", "1">:$cluster, CArg<"bool", "false">:$persistent), [{
+    return $_get($_ctxt, warps, stages, cluster, persistent);
   }]>];
   let skipDefaultBuilders = 1;
   let assemblyFormat = "`<` struct(params) `>`";

@@ -68,13 +68,15 @@ LogicalResult PointerType::verify(function_ref<InFlightDiagnostic()> emitError, 
 }
 
 LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError, int32_t warps, int32_t stages,
-                                   int32_t cluster) {
+                                   int32_t cluster, bool persistent) {
   if (warps < 1 || warps > 32 || !llvm::isPowerOf2_32(warps))
     return emitError() << "expected 'warps' to be a power of two from 1 to 32, but got " << warps;
   if (stages < 1)
     return emitError() << "expected 'stages' to be at least 1, but got " << stages;
   if (cluster < 1 || cluster > 8 || !llvm::isPowerOf2_32(cluster))
     return emitError() << "expected 'cluster' to be 1, 2, 4 or 8, but got " << cluster;
+  if (persistent && cluster > 1)
+    return emitError() << "expected no cluster of a persistent kernel, but got " << cluster;
   return success();
 }
 

@@ -123,12 +123,31 @@ def Warp_MbarrierInvalOp : Op<Warp_Dialect, "mbarrier_inval", [MemoryEffects<[Me
   let description = [{
     PTX: `mbarrier.inval.shared::cta.b64` (ISA 9.7.13.15.10), by the first thread.
 
+    `next`: the place of the tile that would come next, and its turn, as of `warp.ring_start`; until `warp-keep-rings` has run.
+
     ```mlir
     #b = #warp.layout<[1], offset = []>
     warp.mbarrier_inval %ring : !warp.shared<stages = 3, 1xi64, #b>
     ```
   }];
-  let arguments = (ins Warp_SharedType:$ring);
+  let arguments = (ins Warp_SharedType:$ring, Variadic<I32>:$next);
+  let builders = [OpBuilder<(ins "::mlir::Value":$ring), [{ build($_builder, $_state, ring, ::mlir::ValueRange()); }]>];
+  let assemblyFormat = "$ring (`next` $next^)? attr-dict `:` type($ring)";
+}
+
+def Warp_RingStartOp : Op<Warp_Dialect, "ring_start", [Pure]> {
+  let summary = "where a loop's ring stands when its first tiles are copied";
+  let description = [{
+    The place of the first tile (the bytes before it), of the one that comes before it around the ring, and the turn: bits of which the highest is the parity of the phase that ends when the
+    tile has come, or that parity itself. They are 0, `before` and 0, unless the ring goes on from an iteration of a loop around its own (`warp-keep-rings`), which replaces them.
+
+    ```mlir
+    #b = #warp.layout<[1], offset = []>
+    %place, %freed, %turn = warp.ring_start %ring {before = 2048 : i64} : !warp.shared<stages = 2, 1xi64, #b>
+    ```
+  }];
+  let arguments = (ins Warp_SharedType:$ring, I64Attr:$before);
+  let results = (outs I32:$place, I32:$freed, I32:$turn);
   let assemblyFormat = "$ring attr-dict `:` type($ring)";
 }
 

@@ -91,4 +91,17 @@ def Warp_TurnPassOp : Op<Warp_Dialect, "turn_pass", [MemoryEffects<[MemRead, Mem
   let assemblyFormat = "attr-dict";
 }
 
+def Warp_ProgramsOp : Op<Warp_Dialect, "programs", [Pure]> {
+  let summary = "the extents of the grid that a persistent kernel is launched over";
+  let description = [{
+    Its blocks are no more than the multiprocessors, and go over these programs. A launch passes the extents behind the kernel's own parameters and its tensor maps.
+
+    ```mlir
+    %x, %y, %z = warp.programs
+    ```
+  }];
+  let results = (outs I32:$x, I32:$y, I32:$z);
+  let assemblyFormat = "attr-dict";
+}
+
 #endif // WEFT_DIALECTS_WARP_IR_ROLEOPS_TD

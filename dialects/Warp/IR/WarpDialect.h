@@ -21,6 +21,9 @@ namespace weft::warp {
 inline constexpr llvm::StringLiteral sharedBytesAttrName = "warp.shared_bytes";
 /// How each tensor map is made that a kernel has behind its own parameters, set by `convert-warp-to-llvm`.
 inline constexpr llvm::StringLiteral tensorMapsAttrName = "warp.tensor_maps";
+/// Where the extents of its programs' grid begin among a persistent kernel's parameters, in bytes, set by
+/// `convert-warp-to-llvm`.
+inline constexpr llvm::StringLiteral programsAttrName = "warp.programs";
 /// Byte offset of the scratch memory of an op that exchanges data, set by `warp-allocate-shared`.
 inline constexpr llvm::StringLiteral scratchAttrName = "warp.scratch";
 /// Elements that a load, store or copy may access at once: contiguous and aligned, as the pointer analysis found.

@@ -95,10 +95,6 @@ private:
 
 // --- finding what to load ahead ---
 
-static bool hasLoopInside(scf::ForOp loop) {
-  return loop.getBody()->walk([](LoopLikeOpInterface) { return WalkResult::interrupt(); }).wasInterrupted();
-}
-
 static bool isProduct(Operation *op) { return isa<MmaOp, WgmmaOp, tile::DotOp>(op); }
 
 static bool hasProducts(scf::ForOp loop) {

@@ -45,6 +45,19 @@ llvm::SmallVector<Operation *> inOrder(const Slice &slice, scf::ForOp loop) {
   return ops;
 }
 
+bool hasLoopInside(scf::ForOp loop) {
+  return loop.getBody()->walk([](LoopLikeOpInterface) { return WalkResult::interrupt(); }).wasInterrupted();
+}
+
+void cloneComputed(Value value, OpBuilder &b, IRMapping &mapping, Block *block) {
+  Operation *op = value.getDefiningOp();
+  if (!op || op->getBlock() != block || mapping.contains(value) || !isPure(op) || op->getNumRegions() != 0)
+    return;
+  for (Value operand : op->getOperands())
+    cloneComputed(operand, b, mapping, block);
+  b.clone(*op, mapping);
+}
+
 bool addressesLoads(tile::LoadOp load) {
   llvm::SetVector<Operation *> readers;
   auto addReaders = [&](Operation *op) {

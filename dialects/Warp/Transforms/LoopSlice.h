@@ -4,6 +4,7 @@
 
 #include "dialects/Tile/IR/TileOps.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/SetVector.h"
 
@@ -25,6 +26,12 @@ bool addToSlice(mlir::Value value, mlir::scf::ForOp loop, bool mayLoad, Slice &s
 
 /// The slice's ops in the order of the loop's body.
 llvm::SmallVector<mlir::Operation *> inOrder(const Slice &slice, mlir::scf::ForOp loop);
+
+/// Whether a loop has another one inside.
+bool hasLoopInside(mlir::scf::ForOp loop);
+
+/// Clones what a block computes a value from, behind what `mapping` has already, where nothing of it has an effect.
+void cloneComputed(mlir::Value value, mlir::OpBuilder &b, mlir::IRMapping &mapping, mlir::Block *block);
 
 /// Whether what a load reads is an index: the address or mask of another load or copy of its block is computed from it.
 bool addressesLoads(tile::LoadOp load);

@@ -1400,6 +1400,20 @@ def WarpOwnBytes : Pass<"warp-own-bytes", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::weft::warp::WarpDialect"];
 }
 
+def WarpPersist : Pass<"warp-persist", "::mlir::func::FuncOp"> {
+  let summary = "let one block on each multiprocessor go over the grid's programs";
+  let description = [{
+    Where a kernel's schedule says `persistent`, and its ring of copies can outlive a program, its body stands in a loop over programs, and the ring goes on from one to the next: the
+    producer copies for the next program while the other warps end one. A launch gives the grid of the programs behind the kernel's parameters, and starts no more blocks than there are
+    multiprocessors. Programs are taken in the order in which blocks would begin, back and forth.
+
+    Rejects: nothing. It leaves alone kernels without a producer, or with several rings, those of which a multiprocessor holds several blocks, rings whose products do not run late, and those for which shared memory has no room
+    beside what a program stores; a remark says why.
+
+    Needs: `warp.produce` around copies (`warp-specialise`).
+  }];
+}
+
 def WarpKeepRings : Pass<"warp-keep-rings", "::mlir::func::FuncOp"> {
   let summary = "let a producer's ring outlive an iteration of the loop around its own";
   let description = [{

@@ -39,6 +39,7 @@
 #include "compiler/Support/Remarks.h"
 #include "compiler/Target/TargetInfo.h"
 #include "dialects/Tile/IR/LoopAttributes.h"
+#include "dialects/Tile/IR/Schedule.h"
 #include "dialects/Tile/IR/TileOps.h"
 #include "dialects/Warp/IR/WarpOps.h"
 #include "dialects/Warp/Transforms/Copies/BoxRing.h"
@@ -54,6 +55,7 @@
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "llvm/ADT/Sequence.h"
 #include "llvm/ADT/SetVector.h"
 
 namespace weft::warp {
@@ -150,8 +152,11 @@ private:
   void waitForTiles(Value stage, Value parity);
   void rewriteLoop();
   void moveCoordinates(Block *body);
-  /// Whether the parity of a ring's phase is the highest bit of a sum.
-  bool countsTurns() const { return llvm::isPowerOf2_32(stages); }
+  /// Whether the ring may go on from an iteration of a loop around this one to the next (warp-keep-rings).
+  bool mayGoOn() const {
+    return boxes && !late.none() &&
+           (loop->getParentOfType<scf::ForOp>() || tile::scheduleOf(loop->getParentOfType<func::FuncOp>()).persistent);
+  }
   SmallVector<Value> nextPlaces(Value stage, Value freed, Value parity);
   void readFromRing(Value stage);
 
@@ -174,6 +179,7 @@ private:
   SmallVector<Value> lateAhead; // of the late slice, one iteration less
   HeldValues held;              // what addresses of copies in a branch follow from
   SmallVector<Value> growths, heldAhead;
+  SmallVector<unsigned> placesCarried; // which of the loop's carried values say where the ring stands
   BarrierOp arrived; // behind which an iteration's tiles are there
 };
 } // namespace
@@ -432,28 +438,17 @@ void LoopPipeliner::moveCoordinates(Block *body) {
 /// Where the next iteration reads, where its copies go unless that is known from the first, and the parity of the phase
 /// for which it waits: a ring's barriers end one each time round.
 SmallVector<Value> LoopPipeliner::nextPlaces(Value stage, Value freed, Value parity) {
-  Value zero = i32(0), one = i32(pitch), last = i32((stages - 1) * pitch);
-  auto isLast = [&](Value tile) -> Value {
-    return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, tile, last);
-  };
-  auto behind = [&](Value tile) -> Value {
-    Value end = isLast(tile);
-    return arith::SelectOp::create(b, loc, end, zero, arith::AddIOp::create(b, loc, tile, one));
-  };
+  const RingSteps steps{stages, pitch};
   SmallVector<Value> next;
   if (stages == 2) {
     next.push_back(freed);
   } else {
-    next.push_back(behind(stage));
-    next.push_back(lagging && boxes ? behind(freed) : stage); // a warp of its own for copies need not know the other
+    next.push_back(steps.placeBehind(b, loc, stage));
+    // A warp of its own for copies need not know the other.
+    next.push_back(lagging && boxes ? steps.placeBehind(b, loc, freed) : stage);
   }
-  if (boxes && countsTurns()) {
-    // The highest bit of a sum that overflows after two times round.
-    next.push_back(arith::AddIOp::create(b, loc, parity, i32((int64_t(1) << 31) / stages)));
-  } else if (boxes) {
-    Value turn = arith::ExtUIOp::create(b, loc, b.getI32Type(), isLast(stage));
-    next.push_back(arith::XOrIOp::create(b, loc, parity, turn));
-  }
+  if (boxes)
+    next.push_back(steps.turnBehind(b, loc, stage, parity));
   return next;
 }
 
@@ -483,7 +478,7 @@ void LoopPipeliner::waitForTiles(Value stage, Value parity) {
   if (hasGroups)
     AsyncWaitOp::create(b, loc, b.getI32IntegerAttr(depth - 1));
   if (boxes)
-    boxes->wait(b, loc, stage, countsTurns() ? arith::ShRUIOp::create(b, loc, parity, i32(31)).getResult() : parity);
+    boxes->wait(b, loc, stage, RingSteps{stages, pitch}.parity(b, loc, parity));
   if (!lagging || hasGroups)
     arrived = BarrierOp::create(b, loc);
   if (!lagging)
@@ -502,11 +497,20 @@ void LoopPipeliner::rewriteLoop() {
   inits.append(ahead);
   inits.append(lateAhead);
   inits.append(heldAhead);
+  Value before = i32((stages - 1) * pitch), turn = zero;
+  if (mayGoOn()) {
+    auto start = RingStartOp::create(b, loc, boxes->barriers(), (stages - 1) * pitch);
+    zero = start.getPlace();
+    before = start.getFreed();
+    turn = start.getTurn();
+  }
+  const unsigned carriedBefore = inits.size();
   inits.push_back(zero);
   if (!two)
-    inits.push_back(i32((stages - 1) * pitch));
+    inits.push_back(before);
   if (boxes)
-    inits.push_back(zero);
+    inits.push_back(turn);
+  llvm::append_range(placesCarried, llvm::seq<unsigned>(carriedBefore, inits.size()));
   auto pipelined = scf::ForOp::create(b, loc, loop.getLowerBound(), loop.getUpperBound(), loop.getStep(), inits);
   pipelined->setAttrs(loop->getAttrs());
 
@@ -542,8 +546,10 @@ void LoopPipeliner::rewriteLoop() {
   if (hasGroups)
     AsyncWaitOp::create(b, loc, b.getI32IntegerAttr(0));
   BarrierOp::create(b, loc);
-  if (boxes)
-    boxes->end(b, loc);
+  if (boxes) {
+    ResultRange last = pipelined.getResults().drop_front(oldCount + place);
+    boxes->end(b, loc, mayGoOn() ? ValueRange({last.front(), last.back()}) : ValueRange());
+  }
   for (Value ring : rings)
     DeallocOp::create(b, loc, ring);
   loop->replaceAllUsesWith(pipelined->getResults().take_front(oldCount));
@@ -567,7 +573,7 @@ void LoopPipeliner::run() {
     if (isOpTriviallyDead(op))
       op->erase();
   if (!late.none())
-    loop = runLate(loop, late, arrived);
+    loop = runLate(loop, late, arrived, placesCarried);
   removeUnusedCarriedValues(loop);
 }
 
@@ -693,8 +699,7 @@ static int stagesThatFit(const Ahead &ahead, int stages, const TargetInfo &targe
 static std::vector<Ahead> findLoops(func::FuncOp kernel, bool withBoxes) {
   std::vector<Ahead> found;
   kernel.walk([&](scf::ForOp loop) {
-    bool hasLoop = loop.getBody()->walk([](LoopLikeOpInterface) { return WalkResult::interrupt(); }).wasInterrupted();
-    if (hasLoop) {
+    if (hasLoopInside(loop)) {
       for (auto copy : loop.getBody()->getOps<AsyncCopyOp>())
         sayNotAhead(copy, "its loop has another loop inside");
       return;
@@ -759,7 +764,8 @@ void Pipeline::runOnOperation() {
         "a block's shared memory holds {0} of the {1} stages that the schedule asks for", stages, wanted);
   if (schedule && stages < wanted)
     kernel->setAttr(tile::scheduleAttrName,
-                    tile::ScheduleAttr::get(&getContext(), schedule.getWarps(), stages, schedule.getCluster()));
+                    tile::ScheduleAttr::get(&getContext(), schedule.getWarps(), stages, schedule.getCluster(),
+                                            schedule.getPersistent()));
   if (stages < 2)
     return;
   // From the last loop to the first: a box may be placed by what an earlier loop gives, which is another value once that

@@ -11,6 +11,7 @@
 // before it carried.
 #include "dialects/Tile/IR/TileOps.h"
 #include "dialects/Warp/Transforms/Copies/IndexSums.h"
+#include "dialects/Warp/Transforms/LoopSlice.h"
 #include "dialects/Warp/Transforms/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -200,7 +201,7 @@ void SplitLoops::runOnOperation() {
     split(loop, /*times=*/2);   // before, within and behind a run of iterations
   SmallVector<arith::SelectOp> selects;
   getOperation().walk([&](arith::SelectOp select) {
-    if (!select->getParentOfType<scf::ForOp>())
+    if (auto loop = select->getParentOfType<scf::ForOp>(); !loop || hasLoopInside(loop))
       selects.push_back(select);
   });
   llvm::for_each(selects, branch);

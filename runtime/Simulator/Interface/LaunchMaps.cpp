@@ -2,8 +2,12 @@
 #include "runtime/Simulator/Interface/LaunchMaps.h"
 
 #include "runtime/Simulator/Interface/TensorMap.h"
+#include "runtime/Support/Format.h"
+#include "runtime/Support/Numbers.h"
+#include "targets/Target.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 namespace weft::simulator {
 
@@ -19,10 +23,24 @@ Result<TensorMapBytes> encodeValues(const TensorMapValues &values) {
   return encode(map);
 }
 
-Result<TensorMapsOfEntries> launchMapsOf(std::string_view ptx) { return tensorMapsOf(ptx); }
+Result<AddedOfEntries> launchAddsOf(std::string_view ptx) { return addedParametersOf(ptx); }
 
 Result<std::vector<std::byte>> withMaps(const TensorMapRecipes &recipes, std::span<const std::byte> parameters) {
   return TensorMapParameters(recipes, encodeValues).complete(parameters);
+}
+
+Result<ProgramsLaunch> overPrograms(const Dim3 &grid, const targets::Target &target, uint32_t at,
+                                    std::span<const std::byte> parameters) {
+  auto multiprocessors = uint32_t(target.gpus.front().multiprocessors);
+  if (const char *chosen = std::getenv("WEFT_SIMULATOR_MULTIPROCESSORS"); chosen && *chosen) {
+    std::optional<uint32_t> count = numberOf<uint32_t>(chosen);
+    if (!count || *count == 0)
+      return failure(
+          StatusCode::InvalidArgument,
+          weft::format("expected WEFT_SIMULATOR_MULTIPROCESSORS to be a number from 1, but got '{}'", chosen));
+    multiprocessors = *count;
+  }
+  return launchOver({grid.x, grid.y, grid.z}, multiprocessors, at, parameters);
 }
 
 } // namespace weft::simulator

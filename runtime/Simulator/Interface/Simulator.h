@@ -134,7 +134,7 @@ struct LaunchOptions {
 };
 
 /// The target whose limits hold for a module where no device says otherwise: its own, or the nearest that is known.
-const targets::Target &limitsOf(const Module &module);
+WEFT_SIMULATOR_API const targets::Target &limitsOf(const Module &module);
 
 /// Runs one grid. `parameters` holds the packed parameter bytes (see ParameterInfo::offset).
 /// A program at fault gives a Report with findings, not an Error. Errors: NotFound for an unknown entry;

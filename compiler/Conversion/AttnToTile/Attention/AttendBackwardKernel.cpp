@@ -374,7 +374,8 @@ SmallVector<Value> BackwardKernel::finish(ArrayRef<Value> roots, const RowTile &
   bool shares = diagonalDomain(op).has_value();
   int64_t cluster = split ? 1 : clusterOf(attend, schedule);
   SmallVector<Value> results =
-      frame.finish({overParts(grid, split), schedule.getWarps(), schedule.getStages(), shares, cluster});
+      frame.finish({overParts(grid, split), schedule.getWarps(), schedule.getStages(), shares, cluster,
+                    schedule.getPersistent()});
   stored.record(roots, ArrayRef(results).take_back(roots.size()));
   return results;
 }

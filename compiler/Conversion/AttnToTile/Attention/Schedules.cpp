@@ -47,7 +47,8 @@ std::optional<ScheduleChoice> parseChoice(StringRef text) {
   choice.role = *role;
   SmallVector<StringRef> parts;
   numbers.split(parts, 'x');
-  int64_t *fields[] = {&choice.rows, &choice.columns, &choice.warps, &choice.stages, &choice.channels, &choice.cluster};
+  int64_t *fields[] = {&choice.rows,     &choice.columns, &choice.warps,     &choice.stages,
+                       &choice.channels, &choice.cluster, &choice.persistent};
   if (parts.size() < 4 || parts.size() > std::size(fields))
     return std::nullopt;
   for (auto [part, field] : llvm::zip(parts, fields))
@@ -233,7 +234,8 @@ private:
       return op->emitOpError() << "cannot take the schedule of '" << number << "." << roleName(role) << "': ";
     };
     auto schedule = attn::ScheduleAttr::getChecked(refuse, op->getContext(), chosen->rows, chosen->columns,
-                                                   chosen->warps, chosen->stages, chosen->channels, chosen->cluster);
+                                                   chosen->warps, chosen->stages, chosen->channels, chosen->cluster,
+                                                   chosen->persistent != 0);
     if (!schedule)
       return false;
     auto forward = dyn_cast<attn::AttendOp>(op);

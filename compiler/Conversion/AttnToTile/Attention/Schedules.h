@@ -24,11 +24,11 @@ std::optional<ScheduleRole> roleNamed(llvm::StringRef name);
 struct ScheduleChoice {
   int64_t attend = 0;
   ScheduleRole role = ScheduleRole::Forward;
-  int64_t rows = 0, columns = 0, warps = 0, stages = 0, channels = 0, cluster = 1;
+  int64_t rows = 0, columns = 0, warps = 0, stages = 0, channels = 0, cluster = 1, persistent = 0;
 };
 
-/// Reads "0.forward=128x64x4x3": rows, columns, warps, stages, and maybe channels, 0 for the default, and programs of a
-/// cluster. Nothing where it is something else.
+/// Reads "0.forward=128x64x4x3": rows, columns, warps, stages, and maybe channels, 0 for the default, programs of a
+/// cluster, and 1 where blocks go over programs. Nothing where it is something else.
 std::optional<ScheduleChoice> parseChoice(llvm::StringRef text);
 
 /// What an attention's kernel runs by, and what bounds its choice.

@@ -204,7 +204,7 @@ SmallVector<Value> KernelFrame::finish(const KernelShape &shape) {
   kernel->setAttr(tile::kernelAttrName, b.getUnitAttr());
   kernel->setAttr(tile::ordersAccessesAttrName, b.getUnitAttr());
   kernel->setAttr(tile::scheduleAttrName,
-                  tile::ScheduleAttr::get(b.getContext(), shape.warps, shape.stages, shape.cluster));
+                  tile::ScheduleAttr::get(b.getContext(), shape.warps, shape.stages, shape.cluster, shape.persistent));
 
   if (shape.shares)
     kernel->setAttr(attn::sharesLaunchAttrName, b.getUnitAttr());

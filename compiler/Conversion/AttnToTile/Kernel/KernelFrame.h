@@ -31,6 +31,7 @@ struct KernelShape {
   int64_t warps = 4, stages = 3;
   bool shares = false; ///< may share a launch with others that may, matrix products or not
   int64_t cluster = 1; ///< programs that may share copies: the grid has a multiple of it, of which the last do nothing
+  bool persistent = false; ///< blocks may go over the programs
 };
 
 /// A kernel and its launch. Use: make one; write its body with `b`, asking for inputs, outputs and sizes; `finish`.

@@ -31,7 +31,7 @@ attn::ScheduleAttr withChannels(const Attend &attend, attn::ScheduleAttr schedul
   if (schedule.getChannels() || !attend.form.isWide)
     return schedule;
   return attn::ScheduleAttr::get(schedule.getContext(), schedule.getRows(), schedule.getColumns(), schedule.getWarps(),
-                                 schedule.getStages(), channels, schedule.getCluster());
+                                 schedule.getStages(), channels, schedule.getCluster(), schedule.getPersistent());
 }
 
 ChannelPart partOf(TileBuilder &b, const WideValues &wide, const Standing &standing) {

@@ -68,6 +68,35 @@ void copyParts(OpBuilder &b, Location loc, const Box &box, Value map, ValueRange
                       b.getI64IntegerAttr(part.offset), /*by=*/IntegerAttr());
 }
 
+/// Whether the parity of a phase is the highest bit of a sum, which overflows after two times round.
+bool RingSteps::countsTurns() const { return llvm::isPowerOf2_64(stages); }
+
+static Value i32(OpBuilder &b, Location loc, int64_t value) {
+  return arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(value));
+}
+
+Value RingSteps::isLast(OpBuilder &b, Location loc, Value place) const {
+  return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, place, i32(b, loc, (stages - 1) * pitch));
+}
+
+Value RingSteps::placeBehind(OpBuilder &b, Location loc, Value place) const {
+  if (stages == 2)
+    return arith::XOrIOp::create(b, loc, place, i32(b, loc, pitch));
+  Value end = isLast(b, loc, place), behind = arith::AddIOp::create(b, loc, place, i32(b, loc, pitch));
+  return arith::SelectOp::create(b, loc, end, i32(b, loc, 0), behind);
+}
+
+Value RingSteps::turnBehind(OpBuilder &b, Location loc, Value place, Value turn) const {
+  if (countsTurns())
+    return arith::AddIOp::create(b, loc, turn, i32(b, loc, (int64_t(1) << 31) / stages));
+  Value flips = arith::ExtUIOp::create(b, loc, b.getI32Type(), isLast(b, loc, place));
+  return arith::XOrIOp::create(b, loc, turn, flips);
+}
+
+Value RingSteps::parity(OpBuilder &b, Location loc, Value turn) const {
+  return countsTurns() ? arith::ShRUIOp::create(b, loc, turn, i32(b, loc, 31)).getResult() : turn;
+}
+
 SharedType BoxRing::typeOf(MLIRContext *context, int stages) {
   int64_t one[] = {1};
   return SharedType::get(context, stages, one, IntegerType::get(context, 64),
@@ -144,8 +173,8 @@ void BoxRing::wait(OpBuilder &b, Location loc, Value stage, Value parity) {
   MbarrierWaitOp::create(b, loc, barrierOf(b, loc, stage), parity);
 }
 
-void BoxRing::end(OpBuilder &b, Location loc) {
-  MbarrierInvalOp::create(b, loc, ring);
+void BoxRing::end(OpBuilder &b, Location loc, ValueRange next) {
+  MbarrierInvalOp::create(b, loc, ring, next);
   DeallocOp::create(b, loc, ring);
 }
 

@@ -39,6 +39,22 @@ struct BoxCopies {
   mlir::Value condition;
 };
 
+/// How rings of so many stages go round, whose tiles are `pitch` bytes behind one another.
+struct RingSteps {
+  int64_t stages, pitch;
+
+  /// The place (bytes before it) of the tile behind that of a place.
+  mlir::Value placeBehind(mlir::OpBuilder &b, mlir::Location loc, mlir::Value place) const;
+  /// The turn (`warp.ring_start`) of the tile behind that of a place and its turn.
+  mlir::Value turnBehind(mlir::OpBuilder &b, mlir::Location loc, mlir::Value place, mlir::Value turn) const;
+  /// The parity of the phase that ends when a turn's tile has come.
+  mlir::Value parity(mlir::OpBuilder &b, mlir::Location loc, mlir::Value turn) const;
+
+private:
+  bool countsTurns() const;
+  mlir::Value isLast(mlir::OpBuilder &b, mlir::Location loc, mlir::Value place) const;
+};
+
 class BoxRing {
 public:
   static SharedType typeOf(mlir::MLIRContext *context, int stages);
@@ -55,8 +71,9 @@ public:
   void copyWithLate(mlir::OpBuilder &b, mlir::Location loc, const BoxCopies &own, const BoxCopies &late,
                     mlir::Value stage);
   void wait(mlir::OpBuilder &b, mlir::Location loc, mlir::Value stage, mlir::Value parity);
-  /// Behind a barrier of the block, after the last wait.
-  void end(mlir::OpBuilder &b, mlir::Location loc);
+  /// Behind a barrier of the block, after the last wait. `next`: as of `warp.mbarrier_inval`.
+  void end(mlir::OpBuilder &b, mlir::Location loc, mlir::ValueRange next);
+  mlir::Value barriers() const { return ring; }
 
 private:
   // In one thread:

@@ -20,19 +20,16 @@
 // they have computed, and no warp waits at a barrier for a new ring to begin. What the inner loop carries of the ring (its
 // place, its turns, what has been read) is carried on by the outer one. The first copies of an iteration go where others
 // have been read: each waits as a copy of the loop's iteration that comes that much earlier would. In shared memory the
-// ring lies beside whatever else the outer loop has; where there is no room for both, it stays as it is.
+// ring lies beside whatever else the outer loop has; where there is no room for both, it stays as it is. Rings of loops
+// whose products run late are of another form (LateRing.h).
 #include "compiler/Support/Remarks.h"
-#include "compiler/Target/TargetInfo.h"
-#include "dialects/Warp/IR/WarpOps.h"
 #include "dialects/Warp/Transforms/LoopCarried.h"
 #include "dialects/Warp/Transforms/Passes.h"
-#include "dialects/Warp/Transforms/Roles/RoleShares.h"
-#include "dialects/Warp/Transforms/Scratch.h"
+#include "dialects/Warp/Transforms/Roles/LateRing.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Matchers.h"
-#include "llvm/ADT/SetVector.h"
 
 namespace weft::warp {
 #define GEN_PASS_DEF_WARPKEEPRINGS
@@ -49,16 +46,12 @@ struct KeepRings : weft::warp::impl::WarpKeepRingsBase<KeepRings> {
 };
 
 /// A producer's ring in an iteration of an outer loop.
-struct Ring {
+struct Ring : KeptRing {
   scf::ForOp outer, inner;
-  MbarrierInitOp init;
-  MbarrierInvalOp end;
-  MbarrierWaitOp wait;                // of the warps that use it
-  MbarrierArriveOp arrive;            // that they have
-  SmallVector<ProduceOp> first;       // the copies before the inner loop
-  BarrierOp begun;                    // behind the init
-  llvm::SetVector<Operation *> lives; // allocations of it and of the tiles, and their ends
-  llvm::SetVector<unsigned> carried;  // what the inner loop carries of it
+  MbarrierWaitOp wait;               // of the warps that use it
+  MbarrierArriveOp arrive;           // that they have
+  SmallVector<ProduceOp> first;      // the copies before the inner loop
+  llvm::SetVector<unsigned> carried; // what the inner loop carries of it
 };
 } // namespace
 
@@ -118,22 +111,10 @@ static StringRef findOps(Ring &ring) {
 static StringRef findLives(Ring &ring) {
   SmallVector<ProduceOp> all(ring.first);
   llvm::append_range(all, ring.inner.getOps<ProduceOp>());
-  bool known = true;
-  auto add = [&](Value shared) {
-    auto alloc = shared.getDefiningOp<AllocOp>();
-    known = known && alloc && alloc->getBlock() == ring.outer.getBody();
-    if (!known)
-      return;
-    ring.lives.insert(alloc);
-    for (Operation *user : alloc->getUsers())
-      if (isa<DeallocOp>(user)) {
-        known = known && user->getBlock() == ring.outer.getBody();
-        ring.lives.insert(user);
-      }
-  };
-  add(ring.init.getRing());
+  Block *body = ring.outer.getBody();
+  bool known = ring.addLife(ring.init.getRing(), {body});
   for (ProduceOp produce : all)
-    produce.walk([&](StageOp stage) { add(stage.getRing()); });
+    produce.walk([&](StageOp stage) { known = known && ring.addLife(stage.getRing(), {body}); });
   // Every tile of a stage must be known where it is: what is used elsewhere is another's.
   for (ProduceOp produce : ring.first)
     produce.walk([&](Operation *op) {
@@ -143,10 +124,7 @@ static StringRef findLives(Ring &ring) {
     });
   if (!known)
     return otherForm;
-  // Rings of a loop lie among one another in the order of their allocations.
-  auto lives = ring.lives.takeVector();
-  llvm::sort(lives, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
-  ring.lives.insert(lives.begin(), lives.end());
+  ring.orderLives();
   return {};
 }
 
@@ -257,48 +235,50 @@ static void placeFirst(Ring &ring) {
   }
 }
 
-/// Moves what begins the ring before the outer loop, and what ends it behind.
-static void moveOut(Ring &ring) {
-  for (Operation *op : ring.lives)
-    if (isa<AllocOp>(op))
-      op->moveBefore(ring.outer);
-  for (Operation *before = ring.init->getPrevNode(); isa_and_nonnull<BarrierOp, ProxyFenceOp>(before);) {
-    Operation *op = std::exchange(before, before->getPrevNode());
-    op->erase();
-  }
-  OpBuilder b(ring.outer);
-  ProxyFenceOp::create(b, ring.init.getLoc());
-  BarrierOp::create(b, ring.init.getLoc());
-  ring.init->moveBefore(ring.outer);
-  ring.begun->moveBefore(ring.outer);
-  Operation *last = ring.outer;
-  auto moveBehind = [&](Operation *op) {
-    op->moveAfter(last);
-    last = op;
-  };
-  if (auto barrier = dyn_cast_or_null<BarrierOp>(ring.end->getPrevNode()); barrier && !barrier.getWhere())
-    moveBehind(barrier);
-  moveBehind(ring.end);
-  for (Operation *op : ring.lives)
-    if (isa<DeallocOp>(op))
-      moveBehind(op);
+/// Where a ring that is not kept stands at its start.
+static void startAnew(func::FuncOp kernel) {
+  kernel.walk([](MbarrierInvalOp end) { end.getNextMutable().clear(); });
+  kernel.walk([](RingStartOp start) {
+    OpBuilder b(start);
+    auto i32 = [&](int64_t value) -> Value {
+      return arith::ConstantOp::create(b, start.getLoc(), b.getI32IntegerAttr(value));
+    };
+    Value zero = i32(0);
+    start->replaceAllUsesWith(ValueRange{zero, i32(start.getBefore()), zero});
+    start->erase();
+  });
 }
 
-/// Whether shared memory holds the ring beside all else of the outer loop, and as many blocks as before: one where the
-/// producer leaves its registers to the others.
-static bool fitsBeside(Ring &ring, const TargetInfo &target) {
-  auto kernel = ring.outer->getParentOfType<func::FuncOp>();
-  int64_t most = sharesOf(kernel, target).consumer ? target.sharedBytesPerBlock
-                                                   : mostSharedBytes(kernel, leastSharedBytes(kernel), target);
-  SmallVector<std::pair<Operation *, Operation *>> back; // with what comes behind each
-  for (Operation *op : ring.lives)
-    back.emplace_back(op, op->getNextNode());
-  for (Operation *op : ring.lives)
-    isa<AllocOp>(op) ? op->moveBefore(ring.outer) : op->moveAfter(ring.outer);
-  bool fits = leastSharedBytes(kernel) <= most;
-  for (auto [op, next] : llvm::reverse(back))
-    op->moveBefore(next);
-  return fits;
+/// The loop around a ring, but for branches.
+static scf::ForOp loopAround(MbarrierInitOp init) {
+  Operation *parent = init->getParentOp();
+  while (isa<scf::IfOp>(parent))
+    parent = parent->getParentOp();
+  return dyn_cast<scf::ForOp>(parent);
+}
+
+/// Why a ring does not outlive an iteration of the loop around its own; empty where it does.
+static StringRef keep(MbarrierInitOp init, scf::ForOp outer, const TargetInfo &target) {
+  constexpr StringLiteral noRoom = "shared memory does not hold it beside the other tiles of the loop around it";
+  LateRing late;
+  if (StringRef hindrance = findLateRing(init, late); hindrance.empty()) {
+    if (!late.fits(outer, outer, target))
+      return noRoom;
+    keepLateRing(late, outer);
+    return {};
+  }
+  Ring ring;
+  ring.init = init;
+  ring.outer = outer;
+  for (auto find : {findOps, findLives, findCarried})
+    if (StringRef hindrance = find(ring); !hindrance.empty())
+      return hindrance;
+  if (!ring.fits(outer, outer, target))
+    return noRoom;
+  carryOn(ring);
+  placeFirst(ring);
+  ring.moveOut(ring.outer);
+  return {};
 }
 
 void KeepRings::runOnOperation() {
@@ -306,28 +286,14 @@ void KeepRings::runOnOperation() {
   const TargetInfo &target = TargetInfo::ofOrDefault(kernel);
   SmallVector<MbarrierInitOp> rings;
   kernel.walk([&](MbarrierInitOp init) {
-    if (init.getArrivals().size() == 2 && isa<scf::ForOp>(init->getParentOp()))
+    if (init.getArrivals().size() == 2 && loopAround(init))
       rings.push_back(init);
   });
   if (!rings.empty())
     eraseDeadOps(kernel); // what boxes store is no longer exchanged between threads, which would take room
-  for (MbarrierInitOp init : rings) {
-    Ring ring;
-    ring.init = init;
-    ring.outer = cast<scf::ForOp>(init->getParentOp());
-    StringRef hindrance;
-    for (auto find : {findOps, findLives, findCarried})
-      if (hindrance.empty())
-        hindrance = find(ring);
-    if (hindrance.empty() && !fitsBeside(ring, target))
-      hindrance = "shared memory does not hold it beside the other tiles of the loop around it";
-    if (!hindrance.empty()) {
+  for (MbarrierInitOp init : rings)
+    if (StringRef hindrance = keep(init, loopAround(init), target); !hindrance.empty())
       remarks::missed(remarks::keptRings, init)
           << remark::reason("the ring begins anew in each iteration of the loop around its own: {0}", hindrance);
-      continue;
-    }
-    carryOn(ring);
-    placeFirst(ring);
-    moveOut(ring);
-  }
+  startAnew(kernel);
 }

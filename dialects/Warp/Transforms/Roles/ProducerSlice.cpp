@@ -91,8 +91,8 @@ bool ProducerSlice::needValue(Value value) {
     return needCarried(loop, argument.getArgNumber() - 1);
   }
   Operation *op = value.getDefiningOp();
-  if (isa<TensorMapOp>(op))
-    return true; // a parameter of the kernel, which both programs have
+  if (isa<TensorMapOp, ProgramsOp>(op))
+    return true; // parameters of the kernel, which both programs have
   if (isa<scf::ForOp, scf::IfOp>(op))
     return needCarried(op, cast<OpResult>(value).getResultNumber());
   if (!ops.insert(op).second)

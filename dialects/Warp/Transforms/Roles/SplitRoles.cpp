@@ -37,11 +37,12 @@ struct SplitRoles : weft::warp::impl::WarpSplitRolesBase<SplitRoles> {
 };
 } // namespace
 
-/// Behind the kernel's tensor maps, which both programs name.
-static void setBehindMaps(func::FuncOp kernel, OpBuilder &b) {
+/// Behind the parameters that launches add, which both programs name.
+static void setBehindAdded(func::FuncOp kernel, OpBuilder &b) {
   b.setInsertionPointToStart(&kernel.getBody().front());
-  for (auto map : kernel.getBody().front().getOps<TensorMapOp>())
-    b.setInsertionPointAfter(map);
+  for (Operation &op : kernel.getBody().front())
+    if (isa<TensorMapOp, ProgramsOp>(op))
+      b.setInsertionPointAfter(&op);
 }
 
 /// Erases what the other warps no longer need.
@@ -80,7 +81,7 @@ void SplitRoles::runOnOperation() {
   }
   RoleShares shares = sharesOf(kernel, target);
   OpBuilder b(kernel.getContext());
-  setBehindMaps(kernel, b);
+  setBehindAdded(kernel, b);
   auto registers = [&](int count) { return count ? b.getI32IntegerAttr(count) : IntegerAttr(); };
   auto producer = ProducerOp::create(b, kernel.getLoc(), b.getI32IntegerAttr(shares.producerWarps),
                                      registers(shares.producer), registers(shares.consumer));

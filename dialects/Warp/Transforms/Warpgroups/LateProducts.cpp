@@ -4,6 +4,7 @@
 #include "dialects/Tile/IR/Schedule.h"
 
 #include "dialects/Tile/IR/TileOps.h"
+#include "dialects/Warp/Transforms/LoopSlice.h"
 #include "dialects/Warp/Transforms/OperandsOfLoops.h"
 #include "dialects/Warp/Transforms/Scratch.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -221,7 +222,7 @@ namespace {
 /// Rewrites one loop.
 class Rewriter {
 public:
-  Rewriter(scf::ForOp loop, const LateProducts &late, Operation *arrived);
+  Rewriter(scf::ForOp loop, const LateProducts &late, Operation *arrived, ArrayRef<unsigned> places);
   scf::ForOp run();
 
 private:
@@ -240,6 +241,7 @@ private:
   scf::ForOp loop;
   const LateProducts &late;
   Operation *arrived;
+  ArrayRef<unsigned> places; // carried values that say where the ring stands
   OpBuilder b;
   Location loc;
   llvm::SetVector<Value> taken;                   // from the iteration before, besides sums
@@ -247,8 +249,8 @@ private:
 };
 } // namespace
 
-Rewriter::Rewriter(scf::ForOp loop, const LateProducts &late, Operation *arrived)
-    : loop(loop), late(late), arrived(arrived), b(loop), loc(loop.getLoc()) {
+Rewriter::Rewriter(scf::ForOp loop, const LateProducts &late, Operation *arrived, ArrayRef<unsigned> places)
+    : loop(loop), late(late), arrived(arrived), places(places), b(loop), loc(loop.getLoc()) {
   llvm::SmallDenseSet<Value> arguments;
   for (WgmmaOp product : late.products)
     if (std::optional<unsigned> index = carriedSums(product, loop)) {
@@ -296,19 +298,9 @@ void Rewriter::cloneBefore(IRMapping &mapping) {
     b.clone(*op, mapping);
 }
 
-/// Clones what names a tile.
-static void cloneView(Value shared, OpBuilder &b, IRMapping &mapping, Block *body) {
-  Operation *op = shared.getDefiningOp();
-  if (!op || op->getBlock() != body || mapping.contains(shared) || !isa<StageOp, PermuteSharedOp>(op))
-    return;
-  for (Value operand : op->getOperands())
-    cloneView(operand, b, mapping, body);
-  b.clone(*op, mapping);
-}
-
 void Rewriter::cloneProducts(IRMapping &mapping) {
   for (WgmmaOp product : late.products) {
-    cloneView(product.getB(), b, mapping, loop.getBody());
+    cloneComputed(product.getB(), b, mapping, loop.getBody());
     b.clone(*product, mapping);
     if (!carriedSums(product, loop))
       b.clone(*waitOf(product), mapping);
@@ -390,6 +382,10 @@ SmallVector<Value> Rewriter::cloneLast(scf::ForOp rest) {
   auto wait = WgmmaWaitOp::create(b, loc, started, /*pending=*/0);
   for (auto [sum, done] : llvm::zip_equal(sums, wait.getResults()))
     results[sum.first] = done;
+  for (unsigned index : places) {
+    cloneComputed(loop.getYieldedValues()[index], b, now, loop.getBody());
+    results[index] = now.lookupOrDefault(loop.getYieldedValues()[index]);
+  }
   return results;
 }
 
@@ -409,8 +405,8 @@ scf::ForOp Rewriter::run() {
   return rest;
 }
 
-scf::ForOp runLate(scf::ForOp loop, const LateProducts &late, Operation *arrived) {
-  return Rewriter(loop, late, arrived).run();
+scf::ForOp runLate(scf::ForOp loop, const LateProducts &late, Operation *arrived, ArrayRef<unsigned> places) {
+  return Rewriter(loop, late, arrived, places).run();
 }
 
 } // namespace weft::warp

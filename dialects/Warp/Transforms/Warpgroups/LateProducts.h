@@ -46,7 +46,9 @@ struct LateProducts {
 LateProducts findLateProducts(mlir::scf::ForOp loop, llvm::ArrayRef<mlir::Value> rings, const TargetInfo &target);
 
 /// Rewrites a loop in which iteration i copies and waits for what `late` says; what stands before `arrived` in the body,
-/// and it, waits for an iteration's tiles. Returns the loop of all iterations but the first.
-mlir::scf::ForOp runLate(mlir::scf::ForOp loop, const LateProducts &late, mlir::Operation *arrived);
+/// and it, waits for an iteration's tiles. `places`: which of the loop's carried values say where its ring stands: the last
+/// products take one of its entries more. Returns the loop of all iterations but the first.
+mlir::scf::ForOp runLate(mlir::scf::ForOp loop, const LateProducts &late, mlir::Operation *arrived,
+                         llvm::ArrayRef<unsigned> places);
 
 } // namespace weft::warp

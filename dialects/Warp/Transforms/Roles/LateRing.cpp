@@ -1,0 +1,244 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// See LateRing.h.
+#include "dialects/Warp/Transforms/Roles/LateRing.h"
+
+#include "dialects/Warp/Transforms/Copies/BoxRing.h"
+#include "dialects/Warp/Transforms/LoopSlice.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/IRMapping.h"
+
+using namespace mlir;
+
+namespace weft::warp {
+
+static constexpr StringLiteral otherForm = "its copies and waits are not of one loop inside";
+
+// --- finding it ---
+
+/// Finds the waits and arrivals of the warps that use the ring.
+static bool findUses(LateRing &ring, SmallVectorImpl<MbarrierWaitOp> &waits) {
+  for (Operation *user : ring.init.getRing().getUsers()) {
+    if (auto start = dyn_cast<RingStartOp>(user))
+      ring.start = start;
+    if (auto end = dyn_cast<MbarrierInvalOp>(user))
+      ring.end = end;
+    if (!isa<StageOp>(user))
+      continue;
+    for (Operation *use : user->getUsers()) {
+      if (use->getParentOfType<ProduceOp>())
+        continue;
+      if (auto wait = dyn_cast<MbarrierWaitOp>(use)) {
+        waits.push_back(wait);
+      } else if (auto arrive = dyn_cast<MbarrierArriveOp>(use); arrive && !ring.arrive) {
+        ring.arrive = arrive;
+      } else {
+        return false;
+      }
+    }
+  }
+  return ring.start && ring.end && ring.arrive && ring.end->getBlock() == ring.init->getBlock();
+}
+
+/// The loop, and the waits for the first tiles and the last ones in the block around it.
+static bool findLoop(LateRing &ring, ArrayRef<MbarrierWaitOp> waits) {
+  ring.loop = dyn_cast<scf::ForOp>(ring.arrive->getParentOp());
+  if (!ring.loop || waits.size() != 3)
+    return false;
+  bool hasFirst = false, hasOwn = false;
+  for (MbarrierWaitOp wait : waits) {
+    if (wait->getParentOp() == ring.loop)
+      hasOwn = true;
+    else if (wait->getBlock() != ring.loop->getBlock())
+      return false;
+    else if (wait->isBeforeInBlock(ring.loop))
+      hasFirst = true;
+    else
+      ring.last = wait;
+  }
+  return hasFirst && hasOwn && ring.last;
+}
+
+/// The copies before the loop, one iteration's each.
+static bool findCopies(LateRing &ring) {
+  Operation *branch = ring.loop->getParentOp();
+  if (!isa<scf::IfOp>(branch) || branch->getBlock() != ring.init->getBlock())
+    return false;
+  for (Operation *op = ring.init->getNextNode(); op && op != branch; op = op->getNextNode())
+    if (auto produce = dyn_cast<ProduceOp>(op))
+      ring.copies.push_back(produce);
+  for (Operation *op = &ring.loop->getBlock()->front(); op != ring.loop; op = op->getNextNode())
+    if (auto produce = dyn_cast<ProduceOp>(op))
+      ring.copies.push_back(produce);
+  ring.begun = dyn_cast_or_null<BarrierOp>(ring.init->getNextNode());
+  auto isBranch = [](ProduceOp produce) { return isa<scf::IfOp>(produce.getBody().front().front()); };
+  return ring.begun && ring.begun.getWithProducer() && int(ring.copies.size()) == ring.stages() &&
+         llvm::all_of(ring.copies, isBranch);
+}
+
+/// Whether all who read a tile do so before the last products arrive at the ring.
+static bool isReadBeforeLast(Value tile, LateRing &ring) {
+  return llvm::all_of(tile.getUsers(), [&](Operation *user) {
+    if (isa<BoxCopyOp, DeallocOp>(user))
+      return true;
+    if (auto permute = dyn_cast<PermuteSharedOp>(user))
+      return isReadBeforeLast(permute.getResult(), ring);
+    Operation *here = ring.loop->getBlock()->findAncestorOpInBlock(*user);
+    return here && (here == ring.loop || here->isBeforeInBlock(ring.loop));
+  });
+}
+
+/// The allocations of the ring, of the tiles that it stands for, and of those that come with the first.
+static bool findLives(LateRing &ring) {
+  Block *block = ring.init->getBlock();
+  SmallVector<Block *> blocks{block};
+  for (Operation *parent = block->getParentOp(); isa<scf::IfOp>(parent); parent = parent->getParentOp())
+    blocks.push_back(parent->getBlock());
+  bool known = ring.addLife(ring.init.getRing(), {block});
+  auto addTiles = [&](ProduceOp produce) {
+    produce.walk([&](StageOp stage) { known = known && ring.addLife(stage.getRing(), {block}); });
+  };
+  llvm::for_each(ring.copies, addTiles);
+  llvm::for_each(ring.loop.getBody()->getOps<ProduceOp>(), addTiles);
+  for (ProduceOp produce : ring.copies)
+    produce.walk([&](BoxCopyOp copy) {
+      if (copy.getShared().getDefiningOp<StageOp>())
+        return;
+      known = known && produce == ring.copies.front() && isReadBeforeLast(copy.getShared(), ring) &&
+              ring.addLife(copy.getShared(), blocks);
+      ring.hasBeside = true;
+    });
+  if (known)
+    ring.orderLives();
+  return known;
+}
+
+StringRef findLateRing(MbarrierInitOp init, LateRing &ring) {
+  ring.init = init;
+  SmallVector<MbarrierWaitOp> waits;
+  bool found = findUses(ring, waits) && ring.end.getNext().size() == 2 && findLoop(ring, waits) && findCopies(ring) &&
+               findLives(ring);
+  return found ? StringRef() : StringRef(otherForm);
+}
+
+// --- keeping it ---
+
+/// A branch that gives some values more; `branch` is changed to it.
+static SmallVector<Value> giveMore(scf::IfOp &branch, ValueRange given, ValueRange otherwise) {
+  OpBuilder b(branch);
+  SmallVector<Type> types(branch.getResultTypes());
+  llvm::append_range(types, given.getTypes());
+  auto wider = scf::IfOp::create(b, branch.getLoc(), types, branch.getCondition(), /*addThenBlock=*/false,
+                                 /*addElseBlock=*/false);
+  wider->setDiscardableAttrs(branch->getDiscardableAttrDictionary());
+  wider.getThenRegion().takeBody(branch.getThenRegion());
+  wider.getElseRegion().takeBody(branch.getElseRegion());
+  if (wider.getElseRegion().empty()) {
+    b.createBlock(&wider.getElseRegion());
+    scf::YieldOp::create(b, branch.getLoc());
+  }
+  wider.thenYield()->insertOperands(wider.thenYield()->getNumOperands(), given);
+  wider.elseYield()->insertOperands(wider.elseYield()->getNumOperands(), otherwise);
+  unsigned before = branch.getNumResults();
+  branch->replaceAllUsesWith(wider.getResults().take_front(before));
+  branch->erase();
+  branch = wider;
+  return llvm::to_vector_of<Value>(wider.getResults().drop_front(before));
+}
+
+namespace {
+/// Where a ring stands (`warp.ring_start`).
+struct RingState {
+  Value place, turn;
+};
+} // namespace
+
+/// Lets the outer loop carry on where the ring stands.
+static RingState carryOn(LateRing &ring, scf::ForOp &outer) {
+  IRRewriter rewriter(outer);
+  Value zero = arith::ConstantOp::create(rewriter, outer.getLoc(), rewriter.getI32IntegerAttr(0));
+  const unsigned before = outer.getNumRegionIterArgs();
+  auto next = outer.replaceWithAdditionalYields(
+      rewriter, ValueRange{zero, zero}, /*replaceInitOperandUsesInLoop=*/false,
+      [](OpBuilder &, Location, ArrayRef<BlockArgument> added) { return SmallVector<Value>(added); });
+  outer = cast<scf::ForOp>(next->getOperation());
+  SmallVector<Value> now = llvm::to_vector_of<Value>(outer.getRegionIterArgs().drop_front(before));
+  SmallVector<Value> then(ring.end.getNext());
+  ring.end.getNextMutable().clear();
+  for (Operation *parent = ring.init->getParentOp(); parent != outer; parent = parent->getParentOp()) {
+    auto branch = cast<scf::IfOp>(parent);
+    then = giveMore(branch, then, now);
+    parent = branch;
+  }
+  Operation *yield = outer.getBody()->getTerminator();
+  for (auto [index, value] : llvm::enumerate(then))
+    yield->setOperand(before + index, value);
+  return {now[0], now[1]};
+}
+
+/// Where the ring stands at its start is `now`.
+static void startFrom(LateRing &ring, RingState now) {
+  OpBuilder b(ring.start);
+  Location loc = ring.start.getLoc();
+  auto i32 = [&](int64_t value) -> Value { return arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(value)); };
+  const int64_t pitch = ring.start.getBefore() / (ring.stages() - 1);
+  Value isFirst = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, now.place, i32(0));
+  Value before = arith::SubIOp::create(b, loc, now.place, i32(pitch));
+  Value freed = arith::SelectOp::create(b, loc, isFirst, i32(ring.start.getBefore()), before);
+  ring.start->replaceAllUsesWith(ValueRange{now.place, freed, now.turn});
+  ring.start->erase();
+}
+
+/// The copies before the loop go where the ring is by then, when what lay there has been read.
+static void placeCopies(LateRing &ring, RingState now) {
+  OpBuilder b(ring.copies.front());
+  Location loc = ring.init.getLoc();
+  auto barrier = cast<StageOp>(ring.last.getBarrier().getDefiningOp());
+  const RingSteps steps{ring.stages(), int64_t(barrier.getStep())};
+  Value one = arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(1));
+  SmallVector<Value> places, parities;
+  for (int64_t number = 0; number < steps.stages; ++number) {
+    places.push_back(now.place);
+    parities.push_back(arith::XOrIOp::create(b, loc, steps.parity(b, loc, now.turn), one));
+    now = {steps.placeBehind(b, loc, now.place), steps.turnBehind(b, loc, now.place, now.turn)};
+  }
+  for (auto [number, produce] : llvm::enumerate(ring.copies)) {
+    OpBuilder inside(produce.getContext());
+    inside.setInsertionPointToStart(cast<scf::IfOp>(produce.getBody().front().front()).thenBlock());
+    auto wait = [&](size_t at) {
+      Value stage = StageOp::create(inside, loc, barrier.getResult().getType(), ring.init.getRing(), places[at],
+                                    steps.pitch);
+      MbarrierWaitOp::create(inside, loc, stage, parities[at], /*index=*/1);
+    };
+    Value place = places[number];
+    produce.walk([&](StageOp stage) { stage.getIndexMutable().assign(place); });
+    wait(number);
+    // The tile of the iteration before the last: behind its own products the last iteration's first ones have read.
+    if (number == 0 && ring.hasBeside && steps.stages > 2)
+      wait(steps.stages - 2);
+  }
+}
+
+/// Warps arrive behind the loop for the last iteration's tiles, and for those of the last products.
+static void arriveForLast(LateRing &ring) {
+  Block *block = ring.loop->getBlock();
+  Operation *done = ring.loop->getNextNode();
+  while (!isa<WgmmaWaitOp>(done))
+    done = done->getNextNode();
+  OpBuilder b(block, std::next(done->getIterator()));
+  IRMapping behind;
+  behind.map(ring.loop.getRegionIterArgs(), ring.loop.getResults());
+  cloneComputed(ring.arrive.getBarrier(), b, behind, ring.loop.getBody());
+  b.clone(*ring.arrive, behind);
+  b.setInsertionPoint(block->getTerminator());
+  MbarrierArriveOp::create(b, ring.last.getLoc(), ring.last.getBarrier(), /*index=*/1, ring.arrive.getTogether());
+}
+
+void keepLateRing(LateRing &ring, scf::ForOp &outer) {
+  RingState now = carryOn(ring, outer);
+  placeCopies(ring, now);
+  startFrom(ring, now);
+  arriveForLast(ring);
+  ring.moveOut(outer);
+}
+
+} // namespace weft::warp
