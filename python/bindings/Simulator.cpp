@@ -178,7 +178,8 @@ struct Parsed {
 };
 
 /// Copies the buffers in, launches, and copies them back.
-Result<Report> runOnCopies(const Module &module, const std::string &entry, LaunchShape shape, Arguments arguments,
+/// `shape` becomes that of the blocks, where these go over the programs of its grid.
+Result<Report> runOnCopies(const Module &module, const std::string &entry, LaunchShape &shape, Arguments arguments,
                            const LaunchOptions &options) {
   auto &[parameters, buffers, pointers, maps, added] = arguments;
   std::vector<uint64_t> addresses;
@@ -319,7 +320,9 @@ py::dict launchArguments(const Parsed &source, const std::string &entry, const p
   }
   if (!report)
     raise(report.error());
-  return reportDict(std::move(*report));
+  py::dict result = reportDict(std::move(*report));
+  result["grid"] = py::make_tuple(shape.grid.x, shape.grid.y, shape.grid.z);
+  return result;
 }
 
 } // namespace

@@ -25,10 +25,23 @@ Status checkText(std::string_view ptx) {
   return at == ptx.npos ? Status() : mismatch(weft::format("expected PTX, but got a null character at byte {}", at));
 }
 
+/// Whether the grid of an entry's programs is passed where the PTX declares its last parameters.
+Status checkPrograms(const AddedParameters &added, std::string_view entry, const EntryParameters &declared) {
+  for (size_t axis = 0; added.programs && axis < axesOfPrograms; ++axis) {
+    const EntryParameter wanted{*added.programs + uint32_t(axis * sizeof(uint32_t)), sizeof(uint32_t)};
+    const size_t number = declared.size() - axesOfPrograms + axis;
+    if (number >= declared.size() || declared[number] != wanted)
+      return mismatch(weft::format("expected the extents of the entry '{}''s programs to be its last parameters, from "
+                                   "byte {} on, but the PTX declares others there",
+                                   entry, *added.programs));
+  }
+  return {};
+}
+
 } // namespace
 
 Entries entriesOf(std::string_view ptx) {
-  return {entryParametersOf(ptx), tensorMapsOf(ptx).value_or(TensorMapsOfEntries())};
+  return {entryParametersOf(ptx), addedParametersOf(ptx).value_or(AddedOfEntries())};
 }
 
 Status checkEntry(const Entries &entries, std::string_view entry, std::span<const ArgumentType> types) {
@@ -36,8 +49,8 @@ Status checkEntry(const Entries &entries, std::string_view entry, std::span<cons
   if (found == entries.parameters.end())
     return mismatch(weft::format("expected an entry '{}', but the PTX has {}", entry, namesOf(entries)));
   const EntryParameters &declared = found->second;
-  auto maps = entries.maps.find(std::string(entry));
-  size_t own = declared.size() - std::min(declared.size(), maps == entries.maps.end() ? 0 : maps->second.size());
+  auto added = entries.added.find(std::string(entry));
+  size_t own = declared.size() - std::min(declared.size(), added == entries.added.end() ? 0 : added->second.count());
   if (own != types.size())
     return mismatch(weft::format("expected the {} parameters that the PTX declares for the entry '{}', but got {}", own,
                                  entry, types.size()));
@@ -51,7 +64,7 @@ Status checkEntry(const Entries &entries, std::string_view entry, std::span<cons
                        entry, spelled(declared[i]), types[i].spelling, spelled(given)));
     end = given.offset + given.bytes;
   }
-  return {};
+  return added == entries.added.end() ? Status() : checkPrograms(added->second, entry, declared);
 }
 
 Status checkVariants(const Manifest &manifest, const std::vector<std::string_view> &parts) {

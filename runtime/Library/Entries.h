@@ -5,7 +5,7 @@
 
 #include "runtime/Library/Manifest.h"
 #include "runtime/Support/EntryParameters.h"
-#include "runtime/Support/TensorMaps.h"
+#include "runtime/Support/Programs.h"
 
 #include <span>
 #include <string_view>
@@ -15,11 +15,11 @@ namespace weft::library {
 /// The entries of PTX text.
 struct Entries {
   std::map<std::string, EntryParameters, std::less<>> parameters;
-  TensorMapsOfEntries maps; ///< none where a later Weft describes them, which whoever loads the PTX refuses
+  AddedOfEntries added; ///< by launches; none where a later Weft describes them, which whoever loads the PTX refuses
 };
 Entries entriesOf(std::string_view ptx);
 
-/// Whether an entry takes arguments of these types, each at its natural alignment, and behind them its tensor maps alone.
+/// Whether an entry takes arguments of these types, each at its natural alignment, and behind them what launches add alone.
 /// Corrupt with what was expected and what came, for an entry that is not there too.
 Status checkEntry(const Entries &entries, std::string_view entry, std::span<const ArgumentType> types);
 

@@ -22,11 +22,15 @@
 
 namespace weft {
 
+constexpr size_t axesOfPrograms = 3;
+
 /// What launches of a kernel add behind its own parameters.
 struct AddedParameters {
   TensorMapRecipes maps;
   std::optional<uint32_t> programs; ///< where the extents of its programs' grid begin; nothing: its blocks are programs
 
+  /// How many parameters they are.
+  size_t count() const { return maps.size() + (programs ? axesOfPrograms : 0); }
   /// Where they begin; nothing where there are none.
   std::optional<uint32_t> begin() const { return maps.empty() ? programs : std::optional(maps.front().at); }
   /// Whether a launch's parameters lack the extents, alone or with the maps.

@@ -53,6 +53,9 @@ def add(commands: Any) -> None:
         "--cluster", type=int, metavar="N", help="neighbouring programs of a kernel that share copies (default: 1)"
     )
     part.add_argument(
+        "--persistent", action="store_true", help="one block on each multiprocessor goes over a kernel's programs"
+    )
+    part.add_argument(
         "--grid", metavar="X[;Y[;Z]]", help="a kernel's grid, of arguments and constants: 'cdiv(n, BLOCK)'"
     )
     part.add_argument("--forward-only", action="store_true", help="compile no backward of a program")
@@ -73,7 +76,7 @@ def add(commands: Any) -> None:
 
 
 #: options that say something of kernels alone, and of programs alone, by their names in the command line
-_OF_KERNELS = ("num_warps", "num_stages", "cluster", "grid")
+_OF_KERNELS = ("num_warps", "num_stages", "cluster", "persistent", "grid")
 _OF_PROGRAMS = ("forward_only", "tangents")
 
 
@@ -120,6 +123,7 @@ def run(arguments: argparse.Namespace) -> int:
             num_warps=4 if arguments.num_warps is None else arguments.num_warps,
             num_stages=3 if arguments.num_stages is None else arguments.num_stages,
             cluster=1 if arguments.cluster is None else arguments.cluster,
+            persistent=arguments.persistent,
             cubin=arguments.cubin,
             grid=arguments.grid.split(";") if arguments.grid else None,
         )

@@ -65,6 +65,7 @@ def add(commands: Any) -> None:
     part.add_argument("--num-warps", type=int, default=4, metavar="N", help="of a kernel (default: 4)")
     part.add_argument("--num-stages", type=int, default=3, metavar="N", help="of a kernel (default: 3)")
     part.add_argument("--cluster", type=int, default=1, metavar="N", help="of a kernel (default: 1)")
+    part.add_argument("--persistent", action="store_true", help="of a kernel")
     part.add_argument("--json", action="store_true", help="report as JSON")
     part.set_defaults(function=run)
 
@@ -91,7 +92,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 #: options that only kernels have, with what they are where nothing is said; and programs
-_OF_KERNELS = {"grid": (1, 1, 1), "arg": [], "num_warps": 4, "num_stages": 3, "cluster": 1}
+_OF_KERNELS = {"grid": (1, 1, 1), "arg": [], "num_warps": 4, "num_stages": 3, "cluster": 1, "persistent": False}
 _OF_PROGRAMS = {"sizes": "", "forward_only": False, "stage": None}
 
 
@@ -141,7 +142,9 @@ def _way(
     from weft.programs import choices
 
     if kind == "__weft_jit__":
-        options = Options(arguments.num_warps, arguments.num_stages, cluster=arguments.cluster)
+        options = Options(
+            arguments.num_warps, arguments.num_stages, cluster=arguments.cluster, persistent=arguments.persistent
+        )
         return of_kernel(what, arguments.signature, arguments.target, options, stages, decisions)
     traced = what.declare(arguments.signature)
     schedules = choices.chosen(traced.plain, arguments.target, _sizes(traced, arguments))

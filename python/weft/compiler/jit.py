@@ -37,7 +37,7 @@ from .specialise import CONSTANT, compared, refused, token
 from .targets import target_of
 
 _lock = locks.lock("kernels")
-_OPTIONS = ("num_warps", "num_stages", "debug", "enable_fp_fusion", "cluster")
+_OPTIONS = ("num_warps", "num_stages", "debug", "enable_fp_fusion", "cluster", "persistent")
 # Triton's advice on schedules, for other vendors' machines too, and where its libdevice lies: without effect here, for
 # values that change no result.
 _ADVICE = (
@@ -53,7 +53,8 @@ class JITFunction(Launchable):
 
     ``grid`` is a tuple of up to three integers, or a function of the arguments by name that gives one. Arrays are
     NumPy's or torch's; they are used in place. With ``cluster=2`` (4, 8) programs that are neighbours along the grid's
-    first axis share what their loops copy, where the target has clusters; its first extent is a multiple of that.
+    first axis share what their loops copy, where the target has clusters; its first extent is a multiple of that. With
+    ``persistent=True`` one block on each multiprocessor goes over the programs, where the target has warps that copy.
     """
 
     __weft_jit__ = True
@@ -192,6 +193,7 @@ class JITFunction(Launchable):
         debug: bool = False,
         enable_fp_fusion: bool = True,
         cluster: int = 1,
+        persistent: bool = False,
     ) -> Kernel:
         """The kernel for the argument types that ``signature`` spells ("x:*fp16:16, n:i32, BLOCK=128") or that
         annotations name. Needs no device.
@@ -201,7 +203,7 @@ class JITFunction(Launchable):
         wanted = for_function(self, parse(signature) if signature else None, constants or {})
         wanted = dataclasses.replace(wanted, apart=True)  # launches of the kernel see to it
         return self.compile_for(
-            wanted, target or default_target(), num_warps, num_stages, debug, enable_fp_fusion, cluster
+            wanted, target or default_target(), num_warps, num_stages, debug, enable_fp_fusion, cluster, persistent
         )
 
     def compile_for(
@@ -213,9 +215,10 @@ class JITFunction(Launchable):
         debug: bool = False,
         enable_fp_fusion: bool = True,
         cluster: int = 1,
+        persistent: bool = False,
     ) -> Kernel:
         """The kernel for a whole signature: of what ``compile`` found, or one like it."""
-        options = _options(num_warps, num_stages, debug or self.debug, enable_fp_fusion, cluster)
+        options = _options(num_warps, num_stages, debug or self.debug, enable_fp_fusion, cluster, persistent)
         with _lock:
             return build(self, signature, options, target)
 
@@ -333,6 +336,7 @@ class JITFunction(Launchable):
         debug = kwargs.pop("debug", self.debug) if "debug" not in index else self.debug
         fuses = kwargs.pop("enable_fp_fusion", True) if "enable_fp_fusion" not in index else True
         cluster = kwargs.pop("cluster", 1) if "cluster" not in index else 1
+        persistent = kwargs.pop("persistent", False) if "persistent" not in index else False
         together = kwargs.pop("launch_cooperative_grid", False) if "launch_cooperative_grid" not in index else False
         for name in _ADVICE if kwargs.keys() & _ADVICE else ():
             given = kwargs.pop(name, None) if name not in index else None
@@ -340,7 +344,11 @@ class JITFunction(Launchable):
                 raise ValueError(
                     f"expected 'extern_libs' to name 'libdevice' alone, whose functions need none, but got {given!r}"
                 )
-        return (warps, stages, debug, fuses, cluster, bool(together))
+        if together and persistent:
+            raise ValueError(
+                "expected no 'persistent' of a cooperative launch, whose programs are all on the machine at once"
+            )
+        return (warps, stages, debug, fuses, cluster, persistent, bool(together))
 
     def _values(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
         """The arguments in the order of the parameters. TypeError, with the signature, when they do not fit."""
@@ -374,15 +382,19 @@ class JITFunction(Launchable):
         return ", ".join(self.arg_names)
 
 
-def _options(num_warps: Any, num_stages: Any, debug: Any, enable_fp_fusion: Any, cluster: Any) -> Options:
+def _options(
+    num_warps: Any, num_stages: Any, debug: Any, enable_fp_fusion: Any, cluster: Any, persistent: Any
+) -> Options:
     if not isinstance(num_warps, int) or num_warps not in (1, 2, 4, 8, 16, 32):
         raise ValueError(f"expected num_warps to be a power of two from 1 to 32, but got {num_warps!r}")
     if not isinstance(num_stages, int) or not 0 <= num_stages <= 16:
         raise ValueError(f"expected num_stages from 0 to 16, but got {num_stages!r}")
     if not isinstance(cluster, int) or cluster not in (1, 2, 4, 8):
         raise ValueError(f"expected cluster to be 1, 2, 4 or 8 programs, but got {cluster!r}")
+    if persistent and cluster > 1:
+        raise ValueError(f"expected a kernel to be persistent or to have clusters, but got a cluster of {cluster}")
     stages = max(num_stages, 1)  # none in flight, as Triton's kernels say it, is one at a time
-    return Options(num_warps, stages, bool(debug), bool(enable_fp_fusion), int(cluster))
+    return Options(num_warps, stages, bool(debug), bool(enable_fp_fusion), int(cluster), bool(persistent))
 
 
 def jit(

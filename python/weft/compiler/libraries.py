@@ -20,7 +20,7 @@ from .kernel import Kernel
 from .signature import for_function, parse, short_name
 
 #: what a choice may say beside constants
-_OPTIONS = ("num_warps", "num_stages", "cluster")
+_OPTIONS = ("num_warps", "num_stages", "cluster", "persistent")
 
 
 def compile(
@@ -33,6 +33,7 @@ def compile(
     num_warps: int = 4,
     num_stages: int = 3,
     cluster: int = 1,
+    persistent: bool = False,
     cubin: cubins.Asked = False,
     grid: Sequence[str] | None = None,
 ) -> Any:
@@ -46,7 +47,8 @@ def compile(
     launch takes that of its arguments, or for others the one that most have.
     ``grid`` is that of launches that give none, up to three expressions of integer arguments and constants:
     ["cdiv(n, BLOCK)"]. Choices that differ in constants need it.
-    ``cluster``: programs that share copies, as of a launch; grids must be multiples of it.
+    ``cluster``: programs that share copies, as of a launch; grids must be multiples of it. ``persistent``: one block on
+    each multiprocessor goes over the programs, as of a launch.
     ``cubin`` asks for machine code beside the PTX, which GPUs that it fits load in its place: True for the targets
     themselves, or names of targets ("sm_80,sm_86"). It takes ptxas.
     Raises CompilationError for the kernel, weft.runtime.Error for the directory.
@@ -59,8 +61,9 @@ def compile(
                 "expected no 'num_warps' and 'num_stages' of a program, whose schedules are chosen, but got "
                 f"{num_warps!r} and {num_stages!r}; weft.tuning.tune tries others"
             )
-        if cluster != 1:
-            raise TypeError(f"expected no 'cluster' of a program, whose schedules are chosen, but got {cluster!r}")
+        for option, value, default in (("cluster", cluster, 1), ("persistent", persistent, False)):
+            if value != default:
+                raise TypeError(f"expected no '{option}' of a program, whose schedules are chosen, but got {value!r}")
         return fn.compile(target, signature, out, constants=constants, cubin=cubin)
     settled = getattr(fn, "settled", None)  # of a kernel with heuristics or a tuner around it
     wrapped, fn = fn, getattr(fn, "kernel", fn)
@@ -70,7 +73,7 @@ def compile(
         raise TypeError("expected 'out', the directory of the library; to compile without one, use kernel.compile(...)")
     names = targets.asked(target)
     assembled_for = cubins.asked(cubin, names)
-    options = dict(zip(_OPTIONS, (num_warps, num_stages, cluster), strict=True))
+    options = dict(zip(_OPTIONS, (num_warps, num_stages, cluster, persistent), strict=True))
     known = {**(parse(signature).constants if signature else {}), **(constants or {})}
     forms: list[_Form] = []
     for name in names:

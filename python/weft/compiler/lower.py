@@ -23,7 +23,7 @@ from .signature import Signature, root
 class Options:
     """How a kernel is spread over the machine: warps a program, iterations of loads in flight; whether device_assert
     traps; whether products and the sums that take them are fused multiply-adds, of one rounding; how many programs
-    share their copies.
+    share their copies; whether one block on each multiprocessor goes over the programs.
     """
 
     num_warps: int = 4
@@ -31,6 +31,7 @@ class Options:
     debug: bool = False
     enable_fp_fusion: bool = True
     cluster: int = 1
+    persistent: bool = False
 
 
 _contexts = threading.local()
@@ -99,7 +100,8 @@ def _function_attributes(
         "function_type": builder.attribute(f"({', '.join(t.mlir for t in types)}) -> ()"),
         "tile.kernel": builder.native.unit,
         "tile.schedule": builder.attribute(
-            f"#tile.schedule<warps = {options.num_warps}, stages = {options.num_stages}, cluster = {options.cluster}>"
+            f"#tile.schedule<warps = {options.num_warps}, stages = {options.num_stages}, cluster = {options.cluster}, "
+            f"persistent = {str(options.persistent).lower()}>"
         ),
     }
     if signature.apart:

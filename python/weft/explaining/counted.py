@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -75,7 +74,7 @@ def count_kernel(
         checks="none",
         threads=1,
     )
-    launched = Launched(kernel["entry"], tuple(grid), math.prod(grid), report)
+    launched = Launched(kernel["entry"], report)
     figures = report.figures(stages=kernel["num_stages"])
     return [Counted("kernel", launched, estimate(figures, target_named(gpu.target), gpu))]
 

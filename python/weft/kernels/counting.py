@@ -76,7 +76,7 @@ def count(launch: Passing) -> tuple[float, Figures]:
         "shared_bytes": kernel.shared_bytes,
     }
     made = compiled(kernel.ptx, kernel.target, [described])[kernel.name]
-    blocks = prod(launch.grid)
+    blocks = prod(report.launch.grid)
     found = figures(made, report, blocks, blocks)
     return estimate(found, target_named(kernel.target), gpu_of(kernel.target)).seconds, found
 

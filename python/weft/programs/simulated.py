@@ -38,12 +38,20 @@ _POISON: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Launched:
-    """One launch of a program. ``blocks`` is how many of its grid's ran."""
+    """One launch of a program."""
 
     kernel: str
-    grid: tuple[int, ...]
-    blocks: int
     report: weft.simulator.Report
+
+    @property
+    def grid(self) -> tuple[int, ...]:
+        """Of its blocks."""
+        return self.report.launch.grid
+
+    @property
+    def blocks(self) -> int:
+        """How many of the grid's ran."""
+        return self.report.launch.blocks
 
     @property
     def scale(self) -> float:
@@ -117,8 +125,7 @@ def run_plan(
             shared=kernel["shared_bytes"], checks="none" if kernel["entry"] in unchecked else checks, seed=seed,
             threads=threads, sample=few,
         )  # fmt: skip
-        blocks = prod(grid)
-        launches.append(Launched(kernel["entry"], grid, min(few or blocks, blocks), report))
+        launches.append(Launched(kernel["entry"], report))
     outputs = tensors[len(inputs) : len(inputs) + len(program["outputs"])]
     names = [output["name"] for output in program["outputs"]]
     return Run(dict(zip(names, outputs, strict=True)), launches)

@@ -68,6 +68,7 @@ class Launch:
     target: str
     """that the PTX names"""
     grid: tuple[int, int, int]
+    """of blocks: of a persistent kernel no more than the multiprocessors, where the launch gave that of its programs"""
     blocks: int
     """how many of the grid's ran"""
     threads: int
@@ -208,7 +209,7 @@ def launch(
         counters=raw["counters"],
         profile=Profile(entry, raw["profile"], [Touched(*each) for each in raw["touched"]]),
         output=raw["output"],
-        launch=_launched(text, entry, (_three(grid), _three(block)), shared, sample),
+        launch=_launched(text, entry, (raw["grid"], _three(block)), shared, sample),
     )
 
 

@@ -4,7 +4,8 @@
 Of an attention's kernel a schedule is (rows, columns, warps, stages): a program of the kernel holds ``rows`` rows and
 walks the other side in steps of ``columns``, on ``warps`` warps, with ``stages`` tiles of it in flight
 (docs/Tuning.md). Of wide values it has a fifth number, the channels that a program holds, or takes at once; of others
-that is 0 where a sixth says how many programs are a cluster. Of another kernel it is its tiling, (rows, warps).
+that is 0 where a sixth says how many programs are a cluster, which is 1 where a seventh, 1, says that one block on each
+multiprocessor goes over them. Of another kernel it is its tiling, (rows, warps).
 """
 
 from __future__ import annotations
@@ -40,7 +41,8 @@ Schedule = tuple[int, ...]
 _ROWS, _COLUMNS, _WARPS, _STAGES = (16, 32, 64, 128, 256), (16, 32, 64, 128), (1, 2, 4, 8), (1, 2, 3, 4)
 _PARTS, _PIECES = (128, 256, 384, 512, 768, 1024), (32, 64, 128)  # channels of wide values: held, or taken at once
 _CLUSTER = 2  # programs
-_REST = (0, 1)  # the fifth and the sixth number where a schedule leaves them out
+_PERSISTENT = (0, 1, 1)
+_REST = (0, 1, 0)  # the fifth number and those behind it where a schedule leaves them out
 _BEYOND = 40  # registers that addresses, masks and the softmax's state take at the very least
 
 
@@ -112,18 +114,22 @@ class Candidate:
 
 def spelled(schedule: Sequence[int]) -> str:
     """ "128x64x4x3": rows, columns, warps, stages; "64x32x8x2x512": and channels; "128x128x8x2x0x2": and programs of a
-    cluster; "32x4": rows, warps."""
+    cluster; "128x128x8x2x0x1x1": persistent; "32x4": rows, warps."""
     return "x".join(map(str, schedule))
 
 
 def parse(text: str) -> Schedule:
     """The schedule that a text spells. Raises ValueError."""
     parts = text.split("x")
-    fits = len(parts) in (2, 4, 5) or (len(parts) == 6 and parts[4] == "0")
+    fits = (
+        len(parts) in (2, 4, 5)
+        or (len(parts) == 6 and parts[4] == "0")
+        or (len(parts) == 7 and parts[5:] == ["1", "1"])
+    )
     if not fits or not all(part.isdigit() for part in parts):
         raise ValueError(
             f"expected a schedule ROWSxCOLUMNSxWARPSxSTAGES such as 128x64x4x3, or with xCHANNELS of wide values, "
-            f"or with x0xCLUSTER, or a tiling ROWSxWARPS such as 32x4, but got '{text}'"
+            f"or with x0xCLUSTER, or x0x1x1 for a persistent one, or a tiling ROWSxWARPS such as 32x4, but got '{text}'"
         )
     return tuple(map(int, parts))
 
@@ -153,8 +159,8 @@ def role_of(place: str) -> str:
 
 def candidates(kernel: Kernel | Tiled, target: Target, limit: int = 16, timed: bool = False) -> list[Candidate]:
     """The default and its neighbours, nearest first, until ``limit`` of them can be held; with those on the way that
-    the target cannot hold. Clusters are among them where candidates are ``timed``: how long their blocks wait for each
-    other, the cost model does not know."""
+    the target cannot hold. Clusters and persistent kernels are among them where candidates are ``timed``: how long
+    blocks of a cluster wait for each other, and what copies for a next program hide, the cost model does not know."""
     found: list[Candidate] = []
     kept = 0
     for schedule in sorted(_space(kernel, target, timed), key=lambda s: (_distance(s, kernel.schedule), s)):
@@ -185,8 +191,10 @@ def axes(kernel: Kernel | Tiled) -> list[tuple[int, ...]]:
 
 def _space(kernel: Kernel | Tiled, target: Target, timed: bool) -> list[Schedule]:
     space: list[Schedule] = list(itertools.product(*axes(kernel)))
-    if timed and isinstance(kernel, Kernel) and kernel.may_share and target.most_cluster >= _CLUSTER:
-        space += [(*schedule, 0, _CLUSTER) for schedule in space]
+    if timed and isinstance(kernel, Kernel):
+        shared = [(0, _CLUSTER)] if kernel.may_share and target.most_cluster >= _CLUSTER else []
+        persistent = [_PERSISTENT] if target.role_registers and not kernel.is_wide else []
+        space += [(*schedule, *more) for more in (*shared, *persistent) for schedule in space]
     return space if kernel.schedule in space else [kernel.schedule, *space]
 
 
@@ -209,6 +217,8 @@ def why_not(schedule: Schedule, kernel: Kernel | Tiled, target: Target) -> str:
         return f"a cluster of {schedule[5]}: its programs walk over blocks of their own"
     if len(schedule) == 6 and schedule[5] > target.most_cluster:
         return f"a cluster of {schedule[5]}: the target has clusters of at most {target.most_cluster}"
+    if len(schedule) == 7 and not target.role_registers:
+        return "persistent: the target has no warps that copy for the others"
     if len(schedule) > 4 and schedule[4] and not kernel.is_wide:
         return f"{schedule[4]} channels: its values of {kernel.value_size} are not taken in parts"
     rows, warps = schedule[0], schedule[2]

@@ -46,11 +46,11 @@ static StringRef whyNot(func::FuncOp kernel, LateRing &ring) {
     return rings.size() > 1 ? "it has several rings of copies" : "no warp of its own makes the copies of its loop";
   if (!sharesOf(kernel, target).consumer)
     return "a multiprocessor holds several of its blocks";
-  if (!findLateRing(rings.front(), ring).empty())
-    return "its loop's second products do not run beside the next iteration's";
-  for (Operation *parent = ring.init->getParentOp(); parent != kernel; parent = parent->getParentOp())
+  for (Operation *parent = rings.front()->getParentOp(); parent != kernel; parent = parent->getParentOp())
     if (!isa<scf::IfOp>(parent))
       return "its ring stands in a loop";
+  if (!findLateRing(rings.front(), ring).empty())
+    return "its loop's second products do not run beside the next iteration's";
   Block &body = kernel.getBody().front();
   if (!ring.fits(&body.front(), body.getTerminator()->getPrevNode(), target))
     return "shared memory does not hold its ring beside what it stores";
