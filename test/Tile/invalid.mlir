@@ -234,6 +234,13 @@ func.func @wraps_unread(%a: i32) {
 
 // -----
 
+// expected-error@+1 {{expected no cluster of a persistent kernel, but got 2}}
+func.func @persistent() attributes {tile.schedule = #tile.schedule<warps = 4, stages = 3, cluster = 2, persistent = true>} {
+  return
+}
+
+// -----
+
 // expected-error@+1 {{expected 'cluster' to be 1, 2, 4 or 8, but got 3}}
 func.func @cluster() attributes {tile.schedule = #tile.schedule<warps = 4, stages = 3, cluster = 3>} {
   return

@@ -179,7 +179,7 @@ private:
   SmallVector<Value> lateAhead; // of the late slice, one iteration less
   HeldValues held;              // what addresses of copies in a branch follow from
   SmallVector<Value> growths, heldAhead;
-  SmallVector<unsigned> placesCarried; // which of the loop's carried values say where the ring stands
+  SmallVector<unsigned> placesCarried; // which of the loop's carried values say where a ring stands that may go on
   BarrierOp arrived; // behind which an iteration's tiles are there
 };
 } // namespace
@@ -510,7 +510,8 @@ void LoopPipeliner::rewriteLoop() {
     inits.push_back(before);
   if (boxes)
     inits.push_back(turn);
-  llvm::append_range(placesCarried, llvm::seq<unsigned>(carriedBefore, inits.size()));
+  if (mayGoOn())
+    llvm::append_range(placesCarried, llvm::seq<unsigned>(carriedBefore, inits.size()));
   auto pipelined = scf::ForOp::create(b, loc, loop.getLowerBound(), loop.getUpperBound(), loop.getStep(), inits);
   pipelined->setAttrs(loop->getAttrs());
 

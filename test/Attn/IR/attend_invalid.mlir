@@ -201,6 +201,11 @@ func.func @attend_backward_c3(%q: !attn.tensor<[B, H, N, 64], f16>, %row: !attn.
 
 // -----
 
+// expected-error@+1 {{expected no cluster of a persistent kernel, but got 2}}
+#persistent = #attn.schedule<rows = 64, columns = 32, warps = 8, stages = 2, cluster = 2, persistent = true>
+
+// -----
+
 // expected-error@+1 {{expected 'cluster' to be 1, 2, 4 or 8, but got 3}}
 #cluster = #attn.schedule<rows = 64, columns = 32, warps = 8, stages = 2, cluster = 3>
 
