@@ -96,6 +96,59 @@ def test_copies_that_programs_share(seed):
     assert len([drop for drop in lost if drop.family == "fence"]) <= 1
 
 
+@weft.jit
+def attention(q_ptr, k_ptr, v_ptr, o_ptr, N, TOKENS: wl.constexpr, D: wl.constexpr):
+    """Queries of one tile a program, a head along the grid's second axis."""
+    first = wl.program_id(1).to(wl.int64) * N * D
+    rows, channels = wl.program_id(0) * TOKENS + wl.arange(0, TOKENS), wl.arange(0, D)
+    q = wl.load(q_ptr + first + rows[:, None] * D + channels, mask=rows[:, None] < N, other=0.0)
+    acc, total = wl.zeros([TOKENS, D], wl.float32), wl.zeros([TOKENS], wl.float32)
+    most = wl.full([TOKENS], float("-inf"), wl.float32)
+    for start in range(0, N, TOKENS):
+        keys = start + wl.arange(0, TOKENS)
+        at, inside = first + keys[:, None] * D + channels, keys[:, None] < N
+        s = wl.dot(q, wl.load(k_ptr + at, mask=inside, other=0.0).T) * 0.1
+        s = wl.where(keys[None, :] < N, s, float("-inf"))
+        more = wl.maximum(most, wl.max(s, 1))
+        p, kept = wl.exp2(s - more[:, None]), wl.exp2(most - more)
+        total = total * kept + wl.sum(p, 1)
+        acc = wl.dot(p.to(wl.float16), wl.load(v_ptr + at, mask=inside, other=0.0), acc * kept[:, None])
+        most = more
+    out = (acc / total[:, None]).to(wl.float16)
+    wl.store(o_ptr + first + rows[:, None] * D + channels, out, mask=rows[:, None] < N)
+
+
+def test_copies_for_a_persistent_kernels_next_program(seed, monkeypatch):
+    """One block for six programs. Where each has three iterations, no copy is of one iteration alone."""
+    monkeypatch.setenv("WEFT_SIMULATOR_MULTIPROCESSORS", "1")
+    random = np.random.default_rng(seed)
+    q, k, v = (random.standard_normal((2, 300, 128)).astype(np.float16) for _ in range(3))
+    o = np.empty_like(q)
+    s = np.einsum("hnd,hmd->hnm", q.astype(np.float64), k) * 0.1
+    p = np.exp2(s - s.max(-1, keepdims=True))
+    wanted = np.einsum("hnm,hmd->hnd", p / p.sum(-1, keepdims=True), v)
+    kernel = attention.compile(
+        signature="q_ptr:*fp16:16, k_ptr:*fp16:16, v_ptr:*fp16:16, o_ptr:*fp16:16, N:i32, TOKENS=128, D=128",
+        target="sm_90a", num_warps=8, num_stages=2, persistent=True,
+    )  # fmt: skip
+    lines = kernel.ptx.splitlines()
+    notes = "\n".join(line for line in lines if line.startswith("// weft."))
+    body = "\n".join(line for line in lines if not line.startswith("// weft."))
+    assert "// weft.programs" in notes
+
+    def run(text, order):
+        o[...] = np.nan
+        return simulator.launch(
+            f"{text}\n{notes}", kernel.name, (3, 2), 32 * kernel.num_warps, [q, k, v, o, np.int32(300)],
+            shared=kernel.shared_bytes, seed=order, limit=LIMIT,
+        )  # fmt: skip
+
+    harmless = (
+        r"cp\.async\.wait_group\s+0|@%p\d+ fence\.mbarrier_init|mbarrier\.arrive\.expect_tx\S+ _, \[%r\d+\], 32768"
+    )
+    check(body, run, lambda: np.allclose(o, wanted, atol=4e-3), harmless)
+
+
 def matmul(compiled, args_of, grid):
     """run and is_right of a matmul kernel of Triton of 64-column tiles."""
     random = np.random.default_rng(1)

@@ -201,20 +201,20 @@ static void placeCopies(LateRing &ring, RingState now) {
     parities.push_back(arith::XOrIOp::create(b, loc, steps.parity(b, loc, now.turn), one));
     now = {steps.placeBehind(b, loc, now.place), steps.turnBehind(b, loc, now.place, now.turn)};
   }
+  // What comes beside the first tiles waits for the tile of the iteration before the last: behind its own products the last
+  // iteration's first ones have read. Who has arrived for that has for those before.
+  const size_t covered = ring.hasBeside ? steps.stages - 2 : 0;
   for (auto [number, produce] : llvm::enumerate(ring.copies)) {
     OpBuilder inside(produce.getContext());
     inside.setInsertionPointToStart(cast<scf::IfOp>(produce.getBody().front().front()).thenBlock());
-    auto wait = [&](size_t at) {
-      Value stage = StageOp::create(inside, loc, barrier.getResult().getType(), ring.init.getRing(), places[at],
-                                    steps.pitch);
-      MbarrierWaitOp::create(inside, loc, stage, parities[at], /*index=*/1);
-    };
     Value place = places[number];
     produce.walk([&](StageOp stage) { stage.getIndexMutable().assign(place); });
-    wait(number);
-    // The tile of the iteration before the last: behind its own products the last iteration's first ones have read.
-    if (number == 0 && ring.hasBeside && steps.stages > 2)
-      wait(steps.stages - 2);
+    if (number > 0 && number <= covered)
+      continue;
+    const size_t read = std::max(number, covered);
+    Value stage = StageOp::create(inside, loc, barrier.getResult().getType(), ring.init.getRing(), places[read],
+                                  steps.pitch);
+    MbarrierWaitOp::create(inside, loc, stage, parities[read], /*index=*/1);
   }
 }
 
