@@ -152,6 +152,39 @@ def test_tile_kernel(seed, monkeypatch):
     np.testing.assert_allclose(o.astype(float), wanted, atol=2e-3)
 
 
+@weft.jit
+def matmul(a, b, c, M, N, K, BM: wl.constexpr, BN: wl.constexpr, BK: wl.constexpr):
+    m, n = wl.program_id(0) * BM + wl.arange(0, BM), wl.program_id(1) * BN + wl.arange(0, BN)
+    acc = wl.zeros((BM, BN), wl.float32)
+    for start in range(0, K, BK):
+        k = start + wl.arange(0, BK)
+        x = wl.load(a + m[:, None] * K + k, mask=(m[:, None] < M) & (k < K), other=0.0)
+        y = wl.load(b + k[:, None] * N + n, mask=(k[:, None] < K) & (n < N), other=0.0)
+        acc = wl.dot(x, y, acc)
+    wl.store(c + m[:, None] * N + n, acc.to(wl.float16), mask=(m[:, None] < M) & (n < N))
+
+
+@pytest.mark.parametrize("multiprocessors", [1, 3])
+@pytest.mark.parametrize("M, N, K, BM, BN, stages", [
+    (256, 512, 208, 128, 256, 3), (400, 256, 512, 128, 128, 4), (130, 272, 64, 128, 256, 2), (300, 304, 0, 128, 256, 3),
+])  # fmt: skip
+def test_products(seed, monkeypatch, M, N, K, BM, BN, stages, multiprocessors):
+    """Loops that free a tile in each iteration; of any number of them, and none."""
+    monkeypatch.setenv("WEFT_TARGET", "sm_90a")
+    monkeypatch.setenv("WEFT_SIMULATOR_MULTIPROCESSORS", str(multiprocessors))
+    random = np.random.default_rng(seed)
+    a, b = (random.standard_normal(shape).astype(np.float16) for shape in ((M, K), (K, N)))
+    tile = {"BM": BM, "BN": BN, "BK": 64, "num_warps": 8, "num_stages": stages, "persistent": True}
+    sizes = [np.int32(each) for each in (M, N, K)]
+    for order in (0, seed + 1):
+        c = np.full((M, N), np.nan, np.float16)
+        grid = (-(-M // BM), -(-N // BN))
+        report = simulate(matmul, grid, a, b, c, *sizes, seed=order, **tile)
+        assert not report.findings and report.launch.grid == (min(grid[0] * grid[1], multiprocessors), 1, 1)
+        np.testing.assert_allclose(c, a.astype(float) @ b, rtol=2**-10, atol=2**-7)
+    assert MARK in matmul.warmup(a, b, c, M, N, K, grid=grid, **tile).ptx
+
+
 def test_refusals():
     """What cannot be persistent says so."""
     signature = "q:*fp16:16, k:*fp16:16, v:*fp16:16, o:*fp16:16, tokens:i32, scale:fp32"

@@ -8,7 +8,7 @@
 // CHECK-NOT: Function=over_programs
 // CHECK: remark: [Missed] block-per-program | Category:loops | Function=alone | Reason="each program is a block of its own: no warp of its own makes the copies of its loop"
 // CHECK: remark: [Missed] block-per-program | Category:loops | Function=several | Reason="each program is a block of its own: it has several rings of copies"
-// CHECK: remark: [Missed] block-per-program | Category:loops | Function=early | Reason="each program is a block of its own: its loop's second products do not run beside the next iteration's"
+// CHECK: remark: [Missed] block-per-program | Category:loops | Function=early | Reason="each program is a block of its own: it is begun in a branch"
 // CHECK: remark: [Missed] block-per-program | Category:loops | Function=inside | Reason="each program is a block of its own: its ring stands in a loop"
 // CHECK: remark: [Missed] block-per-program | Category:loops | Function=small | Reason="each program is a block of its own: a multiprocessor holds several of its blocks"
 // CHECK: remark: [Missed] block-per-program | Category:loops | Function=large | Reason="each program is a block of its own: shared memory does not hold its ring beside what it stores"

@@ -1407,7 +1407,7 @@ def WarpPersist : Pass<"warp-persist", "::mlir::func::FuncOp"> {
     producer copies for the next program while the other warps end one. A launch gives the grid of the programs behind the kernel's parameters, and starts no more blocks than there are
     multiprocessors. Programs are taken in the order in which blocks would begin, back and forth.
 
-    Rejects: nothing. It leaves alone kernels without a producer, or with several rings, those of which a multiprocessor holds several blocks, rings whose products do not run late, and those for which shared memory has no room
+    Rejects: nothing. It leaves alone kernels without a producer, or with several rings, those of which a multiprocessor holds several blocks, rings that cannot go on, and those for which shared memory has no room
     beside what a program stores; a remark says why.
 
     Needs: `warp.produce` around copies (`warp-specialise`).

@@ -8,6 +8,12 @@ using namespace mlir;
 
 namespace weft::warp {
 
+std::unique_ptr<KeptRing> findKeptRing(MbarrierInitOp init, StringRef &hindrance) {
+  if (std::unique_ptr<KeptRing> late = findLateRing(init))
+    return late;
+  return findPlainRing(init, hindrance);
+}
+
 bool KeptRing::addLife(Value shared, ArrayRef<Block *> blocks) {
   auto alloc = shared.getDefiningOp<AllocOp>();
   if (!alloc || !llvm::is_contained(blocks, alloc->getBlock()))

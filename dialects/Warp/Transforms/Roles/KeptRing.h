@@ -10,6 +10,8 @@
 namespace weft::warp {
 
 struct KeptRing {
+  virtual ~KeptRing() = default;
+
   MbarrierInitOp init;
   MbarrierInvalOp end;
   BarrierOp begun;                          ///< behind the init
@@ -22,8 +24,19 @@ struct KeptRing {
   /// Whether shared memory holds all of it from `first` to `last`, of the kernel's block or a loop's, beside what lives
   /// there, and as many blocks as before: one where the producer leaves its registers to the others.
   bool fits(mlir::Operation *first, mlir::Operation *last, const TargetInfo &target);
+  /// Lets the ring go on from an iteration of `outer`, which is changed, to the next: branches alone stand between them.
+  virtual void keep(mlir::scf::ForOp &outer) = 0;
+
+protected:
   /// Moves what begins the ring before the outer loop, and what ends it behind.
   void moveOut(mlir::scf::ForOp outer);
 };
+
+/// The ring that `init` makes, of whichever form; null, with the reason, where it can not go on.
+std::unique_ptr<KeptRing> findKeptRing(MbarrierInitOp init, llvm::StringRef &hindrance);
+/// A ring whose loop waits for a tile and frees it in each iteration (PlainRing.cpp).
+std::unique_ptr<KeptRing> findPlainRing(MbarrierInitOp init, llvm::StringRef &hindrance);
+/// A ring whose loop's second products run beside the next iteration's (LateRing.cpp); null where it is no such ring.
+std::unique_ptr<KeptRing> findLateRing(MbarrierInitOp init);
 
 } // namespace weft::warp

@@ -1,17 +1,48 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
-// See LateRing.h.
-#include "dialects/Warp/Transforms/Roles/LateRing.h"
-
+// A producer's ring whose loop runs its second products beside the next iteration's (Warpgroups/LateProducts.h), as
+// `warp-specialise` and `warp-copy-with-ring` leave it, and what keeps it in a loop around that one:
+//
+//   for %tile {                              warp.mbarrier_init %ring
+//     warp.mbarrier_init %ring               for %tile iter_args(%place, %turn) {
+//     produce k(0), and q                      produce k(0), and q, where it is read no more
+//     if any iteration {                       %next = if any iteration {
+//       wait; produce k(1), v(0); use            wait; produce k(1), v(0), where the tile is free; use
+//       for {                                    for {
+//         arrive; wait; produce; use    ─▶         arrive; wait; produce; use
+//       }                                        }
+//       the last products                        arrive; the last products; arrive
+//     }                                        }
+//     warp.mbarrier_inval %ring                store
+//     store                                    yield %next
+//   }                                        }
+//                                            warp.mbarrier_inval %ring
+//
+// The ring's place and turn go on from one iteration of the outer loop to the next. The copies before the loop go where
+// others have been read: each waits as a copy in the loop would. What is copied beside the first tiles, for the loop to
+// read in each iteration, waits until the last iteration's first products have read it: they arrive behind the loop.
 #include "dialects/Warp/Transforms/Copies/BoxRing.h"
 #include "dialects/Warp/Transforms/LoopSlice.h"
+#include "dialects/Warp/Transforms/Roles/KeptRing.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/IRMapping.h"
 
 using namespace mlir;
 
 namespace weft::warp {
+namespace {
+struct LateRing : KeptRing {
+  RingStartOp start;
+  scf::ForOp loop;
+  MbarrierArriveOp arrive;       // of the loop, for the iteration before
+  MbarrierWaitOp last;           // for the tiles of the last products
+  SmallVector<ProduceOp> copies; // before the loop, in the order of their iterations
+  bool hasBeside = false;        // whether other tiles come with the first ones
 
-static constexpr StringLiteral otherForm = "its copies and waits are not of one loop inside";
+  void keep(scf::ForOp &outer) override;
+
+  int stages() { return cast<SharedType>(init.getRing().getType()).getStages(); }
+};
+} // namespace
 
 // --- finding it ---
 
@@ -112,12 +143,13 @@ static bool findLives(LateRing &ring) {
   return known;
 }
 
-StringRef findLateRing(MbarrierInitOp init, LateRing &ring) {
-  ring.init = init;
+std::unique_ptr<KeptRing> findLateRing(MbarrierInitOp init) {
+  auto ring = std::make_unique<LateRing>();
+  ring->init = init;
   SmallVector<MbarrierWaitOp> waits;
-  bool found = findUses(ring, waits) && ring.end.getNext().size() == 2 && findLoop(ring, waits) && findCopies(ring) &&
-               findLives(ring);
-  return found ? StringRef() : StringRef(otherForm);
+  bool found = findUses(*ring, waits) && ring->end.getNext().size() == 2 && findLoop(*ring, waits) &&
+               findCopies(*ring) && findLives(*ring);
+  return found ? std::move(ring) : nullptr;
 }
 
 // --- keeping it ---
@@ -212,8 +244,8 @@ static void placeCopies(LateRing &ring, RingState now) {
     if (number > 0 && number <= covered)
       continue;
     const size_t read = std::max(number, covered);
-    Value stage = StageOp::create(inside, loc, barrier.getResult().getType(), ring.init.getRing(), places[read],
-                                  steps.pitch);
+    Value stage =
+        StageOp::create(inside, loc, barrier.getResult().getType(), ring.init.getRing(), places[read], steps.pitch);
     MbarrierWaitOp::create(inside, loc, stage, parities[read], /*index=*/1);
   }
 }
@@ -233,12 +265,12 @@ static void arriveForLast(LateRing &ring) {
   MbarrierArriveOp::create(b, ring.last.getLoc(), ring.last.getBarrier(), /*index=*/1, ring.arrive.getTogether());
 }
 
-void keepLateRing(LateRing &ring, scf::ForOp &outer) {
-  RingState now = carryOn(ring, outer);
-  placeCopies(ring, now);
-  startFrom(ring, now);
-  arriveForLast(ring);
-  ring.moveOut(outer);
+void LateRing::keep(scf::ForOp &outer) {
+  RingState now = carryOn(*this, outer);
+  placeCopies(*this, now);
+  startFrom(*this, now);
+  arriveForLast(*this);
+  moveOut(outer);
 }
 
 } // namespace weft::warp

@@ -17,7 +17,7 @@
 #include "dialects/Tile/IR/TileProgramOps.h"
 #include "dialects/Warp/Transforms/LoopCarried.h"
 #include "dialects/Warp/Transforms/Passes.h"
-#include "dialects/Warp/Transforms/Roles/LateRing.h"
+#include "dialects/Warp/Transforms/Roles/KeptRing.h"
 #include "dialects/Warp/Transforms/Roles/RoleShares.h"
 #include "dialects/Warp/Transforms/Scratch.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -37,8 +37,8 @@ struct Persist : weft::warp::impl::WarpPersistBase<Persist> {
 };
 } // namespace
 
-/// Why a kernel's programs stay a block each; empty where `ring` can go on from one to the next.
-static StringRef whyNot(func::FuncOp kernel, LateRing &ring) {
+/// Why a kernel's programs stay a block each; empty where `ring`, which is found, can go on from one to the next.
+static StringRef whyNot(func::FuncOp kernel, std::unique_ptr<KeptRing> &ring) {
   const TargetInfo &target = TargetInfo::ofOrDefault(kernel);
   SmallVector<MbarrierInitOp> rings;
   kernel.walk([&](MbarrierInitOp init) { rings.push_back(init); });
@@ -49,10 +49,12 @@ static StringRef whyNot(func::FuncOp kernel, LateRing &ring) {
   for (Operation *parent = rings.front()->getParentOp(); parent != kernel; parent = parent->getParentOp())
     if (!isa<scf::IfOp>(parent))
       return "its ring stands in a loop";
-  if (!findLateRing(rings.front(), ring).empty())
-    return "its loop's second products do not run beside the next iteration's";
+  StringRef hindrance;
+  ring = findKeptRing(rings.front(), hindrance);
+  if (!ring)
+    return hindrance;
   Block &body = kernel.getBody().front();
-  if (!ring.fits(&body.front(), body.getTerminator()->getPrevNode(), target))
+  if (!ring->fits(&body.front(), body.getTerminator()->getPrevNode(), target))
     return "shared memory does not hold its ring beside what it stores";
   return {};
 }
@@ -222,14 +224,14 @@ void Persist::runOnOperation() {
   if (!tile::scheduleOf(kernel).persistent)
     return;
   eraseDeadOps(kernel); // what boxes store is no longer exchanged between threads, which would take room
-  LateRing ring;
+  std::unique_ptr<KeptRing> ring;
   if (StringRef hindrance = whyNot(kernel, ring); !hindrance.empty()) {
     remarks::missed(remarks::blockPerProgram, kernel)
         << remark::reason("each program is a block of its own: {0}", hindrance);
     return;
   }
   scf::ForOp outer = loopOverPrograms(kernel);
-  keepLateRing(ring, outer);
+  ring->keep(outer);
   awaitStoresLate(outer, TargetInfo::ofOrDefault(kernel));
   remarks::decided(remarks::persistent, kernel)
       << remark::reason("each multiprocessor has one block, which goes over the grid's programs");
