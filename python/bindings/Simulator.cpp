@@ -208,7 +208,8 @@ Result<Report> runOnCopies(const Module &module, const std::string &entry, Launc
     parameters = std::move(*complete);
   }
   if (added.programs) {
-    Result<ProgramsLaunch> blocks = overPrograms(shape.grid, limitsOf(module), *added.programs, parameters);
+    Result<ProgramsLaunch> blocks =
+        overPrograms(shape.grid, uint32_t(limitsOf(module).gpus.front().multiprocessors), *added.programs, parameters);
     if (!blocks)
       return std::unexpected(blocks.error());
     shape.grid = {blocks->blocks, 1, 1};

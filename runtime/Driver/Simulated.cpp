@@ -63,7 +63,8 @@ public:
         return launch(shape, all, stream);
       });
     if (added.lacksPrograms(parameters))
-      return simulator::overPrograms(dimOf(shape.grid), machine->limits, *added.programs, parameters)
+      return simulator::overPrograms(dimOf(shape.grid), uint32_t(machine->limits.gpus.front().multiprocessors),
+                                     *added.programs, parameters)
           .and_then([&](const ProgramsLaunch &blocks) {
             return launch({{blocks.blocks, 1, 1}, shape.block, shape.cluster, shape.sharedBytes}, blocks.parameters,
                           stream);

@@ -178,9 +178,23 @@ def test_clusters_are_candidates_where_programs_may_share():
         candidates(KERNEL, hopper, 100, timed=True),
         candidates(shares, SM80, 100, timed=True),
     ):
-        assert all(len(each.schedule) == 4 for each in found)
+        assert all(len(each.schedule) != 6 for each in found)
     assert "walk over blocks of their own" in why_not(clustered, KERNEL, hopper)
     assert "the target has clusters of at most 1" in why_not(clustered, shares, SM80)
+
+
+def test_persistent_kernels_are_candidates_where_warps_copy():
+    """One step from the default, where candidates are timed."""
+    persistent = (*KERNEL.schedule, 0, 1, 1)
+    hopper = target_named("sm_90a")
+    assert persistent in [each.schedule for each in candidates(KERNEL, hopper, 16, timed=True)]
+    for found in (candidates(KERNEL, hopper, 100), candidates(KERNEL, SM80, 100, timed=True)):
+        assert all(len(each.schedule) == 4 for each in found)
+    assert not why_not(persistent, KERNEL, hopper)
+    assert why_not(persistent, KERNEL, SM80) == "persistent: the target has no warps that copy for the others"
+    assert parse(spelled(persistent)) == persistent
+    with pytest.raises(ValueError, match="expected a schedule ROWSxCOLUMNSxWARPSxSTAGES"):
+        parse("128x64x4x3x0x2x1")
 
 
 # ---- The rule

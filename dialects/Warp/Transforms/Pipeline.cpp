@@ -151,6 +151,8 @@ private:
   Iteration fromThis(Distance distance, const Slice &slice, scf::ForOp pipelined, ValueRange carried);
   void waitForTiles(Value stage, Value parity);
   void rewriteLoop();
+  SmallVector<Value> firstPlaces();
+  void endRings(ValueRange places);
   void moveCoordinates(Block *body);
   /// Whether the ring may go on from an iteration of a loop around this one to the next (warp-keep-rings).
   bool mayGoOn() const {
@@ -180,7 +182,7 @@ private:
   HeldValues held;              // what addresses of copies in a branch follow from
   SmallVector<Value> growths, heldAhead;
   SmallVector<unsigned> placesCarried; // which of the loop's carried values say where a ring stands that may go on
-  BarrierOp arrived; // behind which an iteration's tiles are there
+  BarrierOp arrived;                   // behind which an iteration's tiles are there
 };
 } // namespace
 
@@ -487,29 +489,46 @@ void LoopPipeliner::waitForTiles(Value stage, Value parity) {
   BarrierOp::create(b, loc); // behind which every warpgroup's product of the iteration before has read its tiles
 }
 
+/// Where the loop's first iteration reads, where its copies go unless that is known from the first, and the turn of the phase
+/// for which it waits. A tile's number is the count of bytes before it.
+SmallVector<Value> LoopPipeliner::firstPlaces() {
+  Value place = i32(0), freed = i32((stages - 1) * pitch), turn = place;
+  if (mayGoOn()) {
+    auto start = RingStartOp::create(b, loc, boxes->barriers(), (stages - 1) * pitch);
+    place = start.getPlace();
+    freed = start.getFreed();
+    turn = start.getTurn();
+  }
+  SmallVector<Value> places{place};
+  if (stages != 2)
+    places.push_back(freed);
+  if (boxes)
+    places.push_back(turn);
+  return places;
+}
+
+/// `places`: those of the iteration that would come next.
+void LoopPipeliner::endRings(ValueRange places) {
+  if (hasGroups)
+    AsyncWaitOp::create(b, loc, b.getI32IntegerAttr(0));
+  BarrierOp::create(b, loc);
+  if (boxes)
+    boxes->end(b, loc, mayGoOn() ? ValueRange({places.front(), places.back()}) : ValueRange());
+  for (Value ring : rings)
+    DeallocOp::create(b, loc, ring);
+}
+
 void LoopPipeliner::rewriteLoop() {
   Distance toOne = distance(depth), toLate = late.none() ? Distance() : distance(depth - 1);
-  // A tile's number is the count of bytes before it.
-  Value zero = i32(0), next = i32(pitch);
   bool two = stages == 2; // then the tile that is not read is the freed one and the next
   SmallVector<Value> inits(loop.getInitArgs());
   unsigned oldCount = inits.size();
   inits.append(ahead);
   inits.append(lateAhead);
   inits.append(heldAhead);
-  Value before = i32((stages - 1) * pitch), turn = zero;
-  if (mayGoOn()) {
-    auto start = RingStartOp::create(b, loc, boxes->barriers(), (stages - 1) * pitch);
-    zero = start.getPlace();
-    before = start.getFreed();
-    turn = start.getTurn();
-  }
+  Value next = i32(pitch);
   const unsigned carriedBefore = inits.size();
-  inits.push_back(zero);
-  if (!two)
-    inits.push_back(before);
-  if (boxes)
-    inits.push_back(turn);
+  inits.append(firstPlaces());
   if (mayGoOn())
     llvm::append_range(placesCarried, llvm::seq<unsigned>(carriedBefore, inits.size()));
   auto pipelined = scf::ForOp::create(b, loc, loop.getLowerBound(), loop.getUpperBound(), loop.getStep(), inits);
@@ -544,15 +563,7 @@ void LoopPipeliner::rewriteLoop() {
   yield->setOperands(yielded);
 
   b.setInsertionPointAfter(pipelined);
-  if (hasGroups)
-    AsyncWaitOp::create(b, loc, b.getI32IntegerAttr(0));
-  BarrierOp::create(b, loc);
-  if (boxes) {
-    ResultRange last = pipelined.getResults().drop_front(oldCount + place);
-    boxes->end(b, loc, mayGoOn() ? ValueRange({last.front(), last.back()}) : ValueRange());
-  }
-  for (Value ring : rings)
-    DeallocOp::create(b, loc, ring);
+  endRings(pipelined.getResults().drop_front(carriedBefore));
   loop->replaceAllUsesWith(pipelined->getResults().take_front(oldCount));
   loop->erase();
   loop = pipelined;
@@ -764,9 +775,8 @@ void Pipeline::runOnOperation() {
     remarks::missed(remarks::pipelineStages, kernel) << remark::reason(
         "a block's shared memory holds {0} of the {1} stages that the schedule asks for", stages, wanted);
   if (schedule && stages < wanted)
-    kernel->setAttr(tile::scheduleAttrName,
-                    tile::ScheduleAttr::get(&getContext(), schedule.getWarps(), stages, schedule.getCluster(),
-                                            schedule.getPersistent()));
+    kernel->setAttr(tile::scheduleAttrName, tile::ScheduleAttr::get(&getContext(), schedule.getWarps(), stages,
+                                                                    schedule.getCluster(), schedule.getPersistent()));
   if (stages < 2)
     return;
   // From the last loop to the first: a box may be placed by what an earlier loop gives, which is another value once that

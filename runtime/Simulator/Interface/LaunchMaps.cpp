@@ -4,7 +4,6 @@
 #include "runtime/Simulator/Interface/TensorMap.h"
 #include "runtime/Support/Format.h"
 #include "runtime/Support/Numbers.h"
-#include "targets/Target.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -29,9 +28,8 @@ Result<std::vector<std::byte>> withMaps(const TensorMapRecipes &recipes, std::sp
   return TensorMapParameters(recipes, encodeValues).complete(parameters);
 }
 
-Result<ProgramsLaunch> overPrograms(const Dim3 &grid, const targets::Target &target, uint32_t at,
+Result<ProgramsLaunch> overPrograms(const Dim3 &grid, uint32_t multiprocessors, uint32_t at,
                                     std::span<const std::byte> parameters) {
-  auto multiprocessors = uint32_t(target.gpus.front().multiprocessors);
   if (const char *chosen = std::getenv("WEFT_SIMULATOR_MULTIPROCESSORS"); chosen && *chosen) {
     std::optional<uint32_t> count = numberOf<uint32_t>(chosen);
     if (!count || *count == 0)

@@ -20,8 +20,8 @@ WEFT_SIMULATOR_API Result<std::vector<std::byte>> withMaps(const TensorMapRecipe
                                                            std::span<const std::byte> parameters);
 
 /// A launch's parameters with the grid of programs behind them, from byte `at` on, and how many blocks go over these: no
-/// more than WEFT_SIMULATOR_MULTIPROCESSORS, or else than a GPU of the target has.
-WEFT_SIMULATOR_API Result<ProgramsLaunch> overPrograms(const Dim3 &grid, const targets::Target &target, uint32_t at,
+/// more than WEFT_SIMULATOR_MULTIPROCESSORS, or else than the GPU has.
+WEFT_SIMULATOR_API Result<ProgramsLaunch> overPrograms(const Dim3 &grid, uint32_t multiprocessors, uint32_t at,
                                                        std::span<const std::byte> parameters);
 
 } // namespace weft::simulator
