@@ -11,8 +11,9 @@ import pytest
 import sparse_operands as operands
 import weft.simulator as simulator
 from hopper_kernels import INIT, expect, kernel, swizzle, wait
+from operand_images import Image, along_k
 from snippets import line_of
-from test_wgmma import Image, along_k, positions
+from test_wgmma import positions
 
 
 def wide_along_k(rows: np.ndarray, span: int) -> Image:

@@ -4,11 +4,29 @@
 namespace weft::simulator {
 
 std::string_view findingName(FindingKind kind) {
-  static constexpr std::string_view names[] = {
-      "out-of-bounds",   "misaligned",      "use-after-free",  "uninitialised",       "shared-race",
-      "global-race",     "async-unwaited",  "async-overwrite", "missing-proxy-fence", "wgmma-accumulator",
-      "wgmma-warpgroup", "mbarrier-misuse", "deadlock",        "barrier-mismatch",    "divergent-aligned",
-      "register-limit",  "exit-with-async", "sparse-metadata", "unsupported",         "trap"};
+  static constexpr std::string_view names[] = {"out-of-bounds",
+                                               "misaligned",
+                                               "use-after-free",
+                                               "uninitialised",
+                                               "shared-race",
+                                               "global-race",
+                                               "async-unwaited",
+                                               "async-overwrite",
+                                               "missing-proxy-fence",
+                                               "wgmma-accumulator",
+                                               "wgmma-warpgroup",
+                                               "mbarrier-misuse",
+                                               "deadlock",
+                                               "barrier-mismatch",
+                                               "divergent-aligned",
+                                               "register-limit",
+                                               "exit-with-async",
+                                               "sparse-metadata",
+                                               "tensor-allocation",
+                                               "tensor-race",
+                                               "tensor-operands",
+                                               "unsupported",
+                                               "trap"};
   return names[size_t(kind)];
 }
 
@@ -41,6 +59,9 @@ void Counters::add(const Counters &other) {
   bulkBytesFilled += other.bulkBytesFilled;
   wgmma += other.wgmma;
   wgmmaSharedBytes += other.wgmmaSharedBytes;
+  tensorProducts += other.tensorProducts;
+  tensorBytesRead += other.tensorBytesRead;
+  tensorBytesWritten += other.tensorBytesWritten;
   clusterBarriers += other.clusterBarriers;
   clusterBytesRead += other.clusterBytesRead;
   clusterBytesWritten += other.clusterBytesWritten;
@@ -71,6 +92,9 @@ std::map<std::string, uint64_t> Counters::named() const {
       {"bulk_bytes_filled", bulkBytesFilled},
       {"wgmma", wgmma},
       {"wgmma_shared_bytes", wgmmaSharedBytes},
+      {"tcgen05_mma", tensorProducts},
+      {"tensor_bytes_read", tensorBytesRead},
+      {"tensor_bytes_written", tensorBytesWritten},
       {"cluster_barriers", clusterBarriers},
       {"cluster_bytes_read", clusterBytesRead},
       {"cluster_bytes_written", clusterBytesWritten},

@@ -33,6 +33,9 @@ enum class FindingKind : uint8_t {
   RegisterLimit,
   ExitWithAsync,
   SparseMetadata,
+  TensorAllocation,
+  TensorRace,
+  TensorOperands,
   Unsupported,
   Trap,
 };
@@ -102,6 +105,8 @@ struct Counters {
   uint64_t bulkBytesFilled = 0;                           ///< of boxes, outside of their tensors
   uint64_t wgmma = 0;                                     ///< wgmma.mma_async of warpgroups
   uint64_t wgmmaSharedBytes = 0;                          ///< of shared memory that they read, B once a warpgroup
+  uint64_t tensorProducts = 0;                            ///< tcgen05.mma
+  uint64_t tensorBytesRead = 0, tensorBytesWritten = 0;   ///< of tensor memory, by tcgen05.ld, .st and .cp
   uint64_t clusterBarriers = 0;                           ///< arrivals of warps at barrier.cluster
   uint64_t clusterBytesRead = 0, clusterBytesWritten = 0; ///< of other blocks' shared memory, by threads
   uint64_t clusterBytesCopied = 0;                        ///< into it, by st.async, red.async and bulk copies

@@ -3,6 +3,7 @@
 #include "runtime/Simulator/Machine/Checks/Access.h"
 #include "runtime/Simulator/Machine/Checks/Remote.h"
 #include "runtime/Simulator/Machine/State/Products.h"
+#include "runtime/Simulator/Machine/State/Tensor/Tensor.h"
 #include "runtime/Support/Format.h"
 
 #include <algorithm>
@@ -16,7 +17,7 @@ constexpr size_t keptFences = 256;
 std::string wroteAt(const Warp &warp, const Granule &g) {
   if (g.flags & Granule::RemoteWrite)
     return remoteSide(warp, "wrote", g.writeRank, g.writeThread, g.writePc);
-  return isEngine(*warp.block, g.writeThread) ? format("a bulk copy of {} wrote it", siteName(warp, g.writePc))
+  return isEngine(*warp.block, g.writeThread) ? engineName(warp, g.writePc) + " wrote it"
                                               : format("warp {}, lane {} wrote it at {}", g.writeThread / laneCount,
                                                        g.writeThread % laneCount, siteName(warp, g.writePc));
 }
@@ -124,6 +125,12 @@ bool readsBytes(const PendingProduct &product, uint32_t offset, unsigned bytes) 
   auto within = [&](uint32_t at) { return overlaps(offset, bytes, at, 16); };
   return std::ranges::any_of(product.b->begins, within) ||
          (product.a && std::ranges::any_of(product.a->begins, within));
+}
+
+bool readsBytes(const TensorOperation &op, uint32_t offset, unsigned bytes) {
+  auto within = [&](uint32_t at) { return overlaps(offset, bytes, at, 16); };
+  return std::ranges::any_of(op.bPieces->begins, within) ||
+         (op.aPieces && std::ranges::any_of(op.aPieces->begins, within));
 }
 
 /// What reads of a warp's lane see in each granule, and leave there.
@@ -282,6 +289,11 @@ void checkEngineReads(Warp &warp, unsigned lane, const Block &block, uint32_t of
     for (const BulkCopy &copy : peer->engines->copies)
       if (copy.issuer == &block && overlaps(offset, bytes, copy.source.begin, copy.source.bytes))
         return complainOf("a bulk copy", copy.pc);
+  if (block.engines->tensor)
+    for (const Block *each : pairOf(block))
+      for (const TensorOperation &op : tensorOf(*each).operations)
+        if ((each == &block || op.form->pair) && readsBytes(op, offset, bytes))
+          return complainOf("a tcgen05.mma", op.pc);
   for (const Warp &other : block.warps)
     if (other.products)
       for (const PendingProduct &product : other.products->pending)

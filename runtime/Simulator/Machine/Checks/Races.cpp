@@ -12,7 +12,7 @@ namespace {
 
 std::string otherSide(const Warp &warp, const char *did, uint16_t thread, uint32_t pc) {
   if (isEngine(*warp.block, thread))
-    return format("a bulk copy of {} {} it", siteName(warp, pc), did);
+    return format("{} {} it", engineName(warp, pc), did);
   return format("warp {}, lane {} {} it at {}", thread / laneCount, thread % laneCount, did, siteName(warp, pc));
 }
 
@@ -65,7 +65,7 @@ std::string copyName(const Warp &warp, uint32_t pc) {
 /// one that complains.
 std::string readerOf(const Warp &warp, const Granule &g, uint32_t reader, uint16_t me) {
   if (isEngine(*warp.block, reader * laneCount))
-    return "a wgmma of " + siteName(warp, g.read.pc) + " read it";
+    return engineName(warp, g.read.pc) + " read it";
   if (g.read.thread / laneCount != reader)
     return format("warp {} read it too", reader);
   if (g.read.thread == me)

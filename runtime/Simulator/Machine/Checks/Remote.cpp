@@ -64,7 +64,7 @@ void checkReaders(Warp &warp, unsigned lane, Block &target, uint32_t offset, uns
 
 std::string remoteSide(const Warp &warp, const char *did, uint32_t rank, uint32_t thread, uint32_t pc) {
   if (const Block &block = blockOf(warp, rank); isEngine(block, thread))
-    return format("a {} of {} {} it", isWarpgroup(block, thread) ? "wgmma" : "bulk copy", siteName(warp, pc), did);
+    return format("{} {} it", engineName(warp, pc), did);
   return format("warp {}, lane {} of block rank {} {} it at {}", thread / laneCount, thread % laneCount, rank, did,
                 siteName(warp, pc));
 }

@@ -29,5 +29,7 @@ std::span<const Form> bulkForms();
 std::span<const Form> clusterForms();
 std::span<const Form> tensorMapForms();
 std::span<const Form> warpgroupForms();
+std::span<const Form> tensorMemoryForms();
+std::span<const Form> tensorProductForms();
 
 } // namespace weft::simulator::machine

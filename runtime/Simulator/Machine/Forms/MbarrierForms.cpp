@@ -7,6 +7,7 @@
 #include "runtime/Simulator/Machine/Running/AsyncCopies.h"
 #include "runtime/Simulator/Machine/Running/BulkCopies.h"
 #include "runtime/Simulator/Machine/Running/Mbarriers.h"
+#include "runtime/Simulator/Machine/Running/Tensor/Commits.h"
 #include "runtime/Simulator/Machine/State/Lanes.h"
 #include "runtime/Support/Format.h"
 
@@ -44,34 +45,6 @@ struct MbarrierForm {
   bool noComplete = false;
   bool relaxed = false; ///< orders no memory
 };
-
-/// Whether a lane knows that the last phase that ended is over.
-bool knowsEnd(Warp &warp, Block &block, unsigned lane, const MbarrierHistory &history) {
-  const RemoteAccess &last = history.endedBy;
-  const Block &ender = *block.cluster->blocks[last.rank];
-  if (&ender == warp.block ? (last.warp == warp.index && last.lane == lane) ||
-                                 happenedBefore(warp, lane, last.warp, last.lane, last.clock)
-                           : happenedBefore(warp, uint32_t(ender.index), last.warp, last.clock))
-    return true;
-  // A copy of another block that has arrived was issued after what its thread knew then.
-  return block.grid->order.knows(warp.order.caused, uint32_t(ender.index), last.warp, last.clock);
-}
-
-/// Every arrival must know that the phase before its own is over, or it may count in that one.
-void checkArrival(Warp &warp, Block &block, unsigned lane, uint32_t offset, uint64_t object) {
-  auto known = block.mbarriers.find(offset);
-  if (known == block.mbarriers.end() || !known->second.ended || !block.grid->options.checks.races ||
-      knowsEnd(warp, block, lane, known->second))
-    return;
-  const RemoteAccess &last = known->second.endedBy;
-  report(warp, FindingKind::MbarrierMisuse, lane,
-         format("arrives in phase {} of an mbarrier that counts {} arrivals, and nothing orders that after the end of "
-                "phase {}: either phase may end early",
-                phase(object), expected(object), phase(object) - 1),
-         last.warp < block.warps.size()
-             ? format("warp {}, lane {} ended it at {}", last.warp, last.lane, siteName(warp, last.pc))
-             : format("a bulk copy of {} ended it", siteName(warp, last.pc)));
-}
 
 /// Bytes that the current phase of an mbarrier still expects.
 int64_t transactionsOf(const Block &block, uint32_t offset) {
@@ -276,7 +249,7 @@ void storeObject(const LaneOperation &op, uint64_t next) {
 void checkBehind(const LaneOperation &op) {
   auto known = op.block.mbarriers.find(op.offset());
   if (known == op.block.mbarriers.end() || !op.block.grid->options.checks.races ||
-      knowsEnd(op.warp, op.block, op.lane, known->second))
+      knowsPhaseEnd(op.warp, op.block, op.lane, known->second))
     return;
   const uint64_t next = known->second.counted[op.warp.index], now = phase(op.object);
   if (next != 0 && now >= next + 2 && (now - next) % 2 == 0)
@@ -301,6 +274,7 @@ bool testPhase(LaneOperation &op) {
   if (lasts()) {
     arriveWithCopies(op.block, op.offset());
     landAtMbarrier(op.block, op.offset());
+    landCommits(op.block, op.offset());
     std::memcpy(&op.object, op.at, 8);
   }
   if (!byParity && (op.operand & markMask) != mark)

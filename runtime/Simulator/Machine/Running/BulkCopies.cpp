@@ -6,6 +6,7 @@
 #include "runtime/Simulator/Machine/Checks/GlobalRaces.h"
 #include "runtime/Simulator/Machine/Checks/Remote.h"
 #include "runtime/Simulator/Machine/Running/Mbarriers.h"
+#include "runtime/Simulator/Machine/State/Tensor/TensorMemory.h"
 #include "runtime/Support/Format.h"
 
 #include <algorithm>
@@ -332,6 +333,8 @@ std::shared_ptr<Engines> makeEngines(const Block &block, uint64_t seed) {
   engines->visible.resize(block.warps.size());
   engines->registers.assign(block.warps.size(), block.grid->kernel->launchRegisters);
   engines->groups.resize((block.warps.size() + 3) / 4);
+  if (block.grid->kernel->usesTensor)
+    engines->tensor = std::make_shared<TensorMemory>(block.warps.size());
   engines->random = seed ? (seed ^ (block.index + 1) * 0x9E3779B97F4A7C15u) | 1 : 0;
   return engines;
 }

@@ -8,6 +8,7 @@
 #include "runtime/Simulator/Machine/Running/Divergence.h"
 #include "runtime/Simulator/Machine/Running/Interpreter.h"
 #include "runtime/Simulator/Machine/Running/Spinning.h"
+#include "runtime/Simulator/Machine/Running/Tensor/Allocations.h"
 #include "runtime/Simulator/Machine/Running/Warpgroups.h"
 #include "runtime/Simulator/Machine/State/Executors.h"
 #include "runtime/Simulator/Machine/State/Lanes.h"
@@ -68,6 +69,8 @@ void runExit(Warp &warp, const Record &, uint32_t mask) {
     copy.mask &= ~mask;
   if (warp.block->engines)
     endBulk(warp, mask);
+  if (warp.block->engines && warp.block->engines->tensor)
+    endTensor(warp, mask);
   if (warp.products && !(warp.live & ~mask))
     endProducts(warp);
   if (!warp.block->lastRemote.empty() && endsBlock(warp, mask))

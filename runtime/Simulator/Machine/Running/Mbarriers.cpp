@@ -17,6 +17,32 @@ void rememberObject(Block &block, const RemoteAccess &who, uint32_t offset, uint
   history.endedBy = who;
 }
 
+bool knowsPhaseEnd(Warp &warp, Block &block, unsigned lane, const MbarrierHistory &history) {
+  const RemoteAccess &last = history.endedBy;
+  const Block &ender = *block.cluster->blocks[last.rank];
+  if (&ender == warp.block ? (last.warp == warp.index && last.lane == lane) ||
+                                 happenedBefore(warp, lane, last.warp, last.lane, last.clock)
+                           : happenedBefore(warp, uint32_t(ender.index), last.warp, last.clock))
+    return true;
+  // A copy of another block that has arrived was issued after what its thread knew then.
+  return block.grid->order.knows(warp.order.caused, uint32_t(ender.index), last.warp, last.clock);
+}
+
+void checkArrival(Warp &warp, Block &block, unsigned lane, uint32_t offset, uint64_t object) {
+  auto known = block.mbarriers.find(offset);
+  if (known == block.mbarriers.end() || !known->second.ended || !block.grid->options.checks.races ||
+      knowsPhaseEnd(warp, block, lane, known->second))
+    return;
+  const RemoteAccess &last = known->second.endedBy;
+  report(warp, FindingKind::MbarrierMisuse, lane,
+         format("arrives in phase {} of an mbarrier that counts {} arrivals, and nothing orders that after the end of "
+                "phase {}: either phase may end early",
+                mbarrier::phase(object), mbarrier::expected(object), mbarrier::phase(object) - 1),
+         last.warp < block.warps.size()
+             ? format("warp {}, lane {} ended it at {}", last.warp, last.lane, siteName(warp, last.pc))
+             : engineName(warp, last.pc) + " ended it");
+}
+
 void fenceInitialised(Warp &warp, uint32_t mask) {
   for (auto &[offset, history] : warp.block->mbarriers)
     history.initFenced |= history.initWarp == warp.index && (mask >> history.initLane & 1);

@@ -49,6 +49,12 @@ void rememberObject(Block &block, const RemoteAccess &who, uint32_t offset, uint
 /// fence.mbarrier_init, or a fence between proxies, by lanes that initialised mbarriers.
 void fenceInitialised(Warp &warp, uint32_t mask);
 
+/// Whether a lane knows that the last phase of an mbarrier that ended is over.
+bool knowsPhaseEnd(Warp &warp, Block &block, unsigned lane, const MbarrierHistory &history);
+
+/// Every arrival must know that the phase before its own is over, or it may count in that one: reported.
+void checkArrival(Warp &warp, Block &block, unsigned lane, uint32_t offset, uint64_t object);
+
 /// What is known of an mbarrier that lanes wait for, for messages.
 std::string mbarrierState(const Block &block, uint32_t offset);
 

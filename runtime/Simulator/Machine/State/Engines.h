@@ -88,8 +88,11 @@ struct VisibleWrite {
   bool operator==(const VisibleWrite &) const = default;
 };
 
+struct TensorMemory;
+
 struct Engines {
-  Warp port; ///< stands for an engine where it releases what it did
+  std::shared_ptr<TensorMemory> tensor; ///< where the kernel has tcgen05
+  Warp port;                            ///< stands for an engine where it releases what it did
   std::vector<BulkCopy> copies;
   std::vector<uint32_t> committed;                    ///< bulk groups per thread
   std::vector<std::vector<ProxyFence>> fences;        ///< per warp, oldest first
@@ -112,11 +115,6 @@ struct Engines {
 
 /// Whether a thread of a granule is an engine.
 inline bool isEngine(const Block &block, uint32_t thread) { return thread / laneCount >= block.warps.size(); }
-
-/// The same for the wgmma of a warpgroup; the other engines move copies.
-inline bool isWarpgroup(const Block &block, uint32_t thread) {
-  return isEngine(block, thread) && thread / laneCount < block.warps.size() + block.engines->groups.size();
-}
 
 /// The clock of copies that complete on an mbarrier.
 inline uint32_t engineOf(const Block &block, uint32_t object) {

@@ -23,6 +23,14 @@ std::string siteName(const Warp &warp, uint32_t pc) {
   return site.source.empty() ? format("line {}", site.line) : format("line {} ({})", site.line, site.source);
 }
 
+std::string engineName(const Warp &warp, uint32_t pc) {
+  const ptx::Instruction *instruction = warp.kernel->sites[pc].instruction;
+  const std::string_view mnemonic = instruction ? instruction->mnemonic : std::string_view();
+  const std::string name = mnemonic == "wgmma" ? "a wgmma" : "a bulk copy";
+  return format("{} of {}", mnemonic == "tcgen05" ? format("a tcgen05.{}", instruction->modifiers[0]) : name,
+                siteName(warp, pc));
+}
+
 void report(Warp &warp, FindingKind kind, unsigned lane, const std::string &what, std::string other, bool advisory) {
   uint32_t pc = std::min<uint32_t>(warp.here(), uint32_t(warp.kernel->sites.size() - 1));
   Worker &worker = *warp.worker;

@@ -39,4 +39,7 @@ void report(Warp &warp, FindingKind kind, unsigned lane, const std::string &what
 /// "line 12 (add.py:3)" for a record of the warp's kernel.
 std::string siteName(const Warp &warp, uint32_t pc);
 
+/// "a bulk copy of line 12": the engine that a record of the warp's kernel makes work.
+std::string engineName(const Warp &warp, uint32_t pc);
+
 } // namespace weft::simulator::machine

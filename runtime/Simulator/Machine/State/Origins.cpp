@@ -134,6 +134,9 @@ std::string describeOrigin(const Warp &warp, uint32_t number) {
     return format("nothing wrote byte {} of local memory before {} read it", origin.place, reader);
   case Origin::Global:
     return format("nothing wrote {} before {} read it", globalPlace(warp, origin.place), reader);
+  case Origin::Tensor:
+    return format("nothing wrote some of tensor memory from lane {}, column {} on before {} read it",
+                  origin.place >> 16, origin.place & 0xffff, reader);
   case Origin::Lane:
     return format("{} reads lane {}, which takes no part in it", reader, origin.place);
   }

@@ -25,6 +25,7 @@ struct Origin {
     Shared,   ///< byte `place` of shared memory was never written
     Local,    ///< byte `place` of local memory
     Global,   ///< the byte of global memory at address `place`
+    Tensor,   ///< cells of tensor memory from the address `place` on
     Lane,     ///< lane `place` of a shuffle, which takes no part in it
   } cause = Register;
   uint32_t pc = nowhere;

@@ -22,6 +22,13 @@ MatrixDescriptor MatrixDescriptor::decode(uint64_t bits) {
   return descriptor;
 }
 
+MatrixDescriptor MatrixDescriptor::decodeTensor(uint64_t bits) {
+  static constexpr uint32_t spans[] = {16, 128, 128, 16, 64, 16, 32, 16};
+  MatrixDescriptor descriptor = decode(bits);
+  descriptor.span = spans[bits >> 61];
+  return descriptor;
+}
+
 uint32_t MatrixDescriptor::swizzled(uint32_t address) const {
   return address ^ ((address >> 7 & (span / 16 - 1)) << 4);
 }

@@ -19,6 +19,8 @@ struct MatrixDescriptor {
 
   /// PTX ISA "Matrix Descriptor Format".
   static MatrixDescriptor decode(uint64_t bits);
+  /// PTX ISA 9.7.16.4.1: the same fields for tcgen05, but for the swizzle's.
+  static MatrixDescriptor decodeTensor(uint64_t bits);
   /// The byte of shared memory of 16 bytes: of row `row` and bytes 16 * chunk on, K being contiguous;
   uint32_t alongK(uint32_t row, uint32_t chunk) const;
   /// of element k of the columns 8 * group on, M or N being contiguous.

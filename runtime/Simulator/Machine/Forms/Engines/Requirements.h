@@ -27,4 +27,20 @@ inline void needsTarget(Binding &b, int least) {
 
 inline void needsHopper(Binding &b) { needsTarget(b, 90); }
 
+/// wgmma, which sm_90a alone has.
+inline void needsWarpgroups(Binding &b) {
+  needsHopper(b);
+  if (const int number = targetNumber(b); number >= 100 && number != std::numeric_limits<int>::max())
+    b.unsupported(format("'{}' on '{}'", b.instruction.spelling(), b.decoder.program().target));
+}
+
+/// tcgen05, which sm_100, sm_101, sm_103 and sm_110 have by their names with 'a' or 'f' (PTX ISA 9.7.16).
+inline void needsTensorMemory(Binding &b) {
+  const int number = targetNumber(b);
+  const std::string &target = b.decoder.program().target;
+  const bool has = number == 100 || number == 101 || number == 103 || number == 110;
+  if (number != std::numeric_limits<int>::max() && !(has && (target.ends_with('a') || target.ends_with('f'))))
+    b.unsupported(format("'{}' on '{}'", b.instruction.spelling(), target));
+}
+
 } // namespace weft::simulator::machine

@@ -122,7 +122,7 @@ bool isStep(const WgmmaForm &form) {
 }
 
 void bindMultiply(Binding &b) {
-  needsHopper(b);
+  needsWarpgroups(b);
   WgmmaForm form;
   form.sparse = b.has("sp");
   form.step = stepOf(b);
@@ -157,7 +157,7 @@ void bindMultiply(Binding &b) {
 }
 
 template <Executor run> void bindTo(Binding &b) {
-  needsHopper(b);
+  needsWarpgroups(b);
   b.decoder.kernel().usesEngines = b.decoder.kernel().usesProducts = true;
   b.record.run = run;
 }

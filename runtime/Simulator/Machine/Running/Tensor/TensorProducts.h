@@ -1,0 +1,28 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// tcgen05.mma (PTX ISA 9.7.16.10) from its issue by one thread until it is over. It computes when a tcgen05.commit behind
+// it completes or, by seed, when it is issued; those of a block in the order of their issue.
+#pragma once
+
+#include "runtime/Simulator/Machine/State/Tensor/Tensor.h"
+
+namespace weft::simulator::machine {
+
+/// The operands of one tcgen05.mma as a thread has them.
+struct TensorOperands {
+  uint32_t d = 0;
+  uint64_t a = 0; ///< an address in tensor memory, or a descriptor
+  uint64_t b = 0;
+  uint32_t instruction = 0; ///< the instruction descriptor
+  bool adds = true;
+  std::array<uint32_t, 8> disabled{};
+};
+
+void issueTensorProduct(Warp &warp, unsigned lane, const TensorForm &form, const TensorOperands &operands);
+
+/// Computes the operations of a block up to a number, in order.
+void computeTensor(Block &block, uint64_t end);
+
+/// The blocks whose memories an operation of a block touches.
+std::vector<Block *> blocksOf(Block &block, const TensorForm &form);
+
+} // namespace weft::simulator::machine

@@ -1,0 +1,70 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// What the descriptors of tcgen05.mma say (PTX ISA 9.7.16.4): shapes and types in 32 bits, and in 64 bits where the
+// elements of an operand lie in shared memory.
+#pragma once
+
+#include "runtime/Simulator/Machine/State/Products.h"
+#include "runtime/Simulator/Semantics/Tensor/Elements.h"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace weft::simulator::machine {
+
+/// The .kind of a tcgen05.mma.
+enum class TensorKind : uint8_t { F16, TF32, F8F6F4, I8 };
+
+/// The instruction descriptor, read.
+struct InstructionDescriptor {
+  uint32_t m = 0, n = 0;
+  semantics::TensorElement a{}, b{};
+  semantics::AccumulatorType d = semantics::AccumulatorType::F32;
+  bool saturate = false, negateA = false, negateB = false;
+  bool transposeA = false, transposeB = false; ///< M, or N, is contiguous
+  std::string fault;                           ///< what is wrong with it; empty where nothing is
+
+  static InstructionDescriptor decode(uint32_t bits, TensorKind kind, bool pair);
+  /// Columns of tensor memory that the 32 bytes of a row of A take.
+  static constexpr uint32_t aColumns = 8;
+  bool operator==(const InstructionDescriptor &) const = default;
+};
+
+/// Where the 16 bytes lie that hold an operand's elements: of each row two, or, transposed, for each group of as many rows
+/// as elements go into them, one for each of k.
+struct TensorPieces {
+  std::vector<uint32_t> begins;
+  uint32_t last = 0; ///< the largest of them
+  bool transposed = false;
+  unsigned bytes = 2; ///< of an element
+  std::string fault;  ///< what is wrong with the descriptor
+  bool unsupported = false;
+};
+
+/// Pieces by descriptor: a loop's products have the same again and again.
+class KnownTensorPieces {
+public:
+  std::shared_ptr<const TensorPieces> of(uint64_t descriptor, bool transposed, unsigned bytes, uint32_t rows);
+
+private:
+  struct Key {
+    uint64_t descriptor;
+    uint32_t rows;
+    unsigned bytes;
+    bool transposed;
+    bool operator==(const Key &) const = default;
+  };
+  struct Hash {
+    size_t operator()(const Key &key) const {
+      return (key.descriptor ^ (uint64_t(key.rows) << 48 | key.bytes << 1 | key.transposed)) * 0x9E3779B97F4A7C15u;
+    }
+  };
+  std::unordered_map<Key, std::shared_ptr<const TensorPieces>, Hash> known_;
+};
+
+/// The 32 bytes of each row, one row after another.
+void gatherRows(const TensorPieces &pieces, const std::byte *shared, std::byte *rows);
+
+} // namespace weft::simulator::machine
