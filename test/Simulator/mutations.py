@@ -21,6 +21,7 @@ import weft.simulator as simulator
 FAMILIES = {
     "fence": r"fence\.[\w.:]+|membar\.\w+",
     "wgmma": r"wgmma\.(?:fence|commit_group|wait_group)[\w.]*",
+    "tensor": r"tcgen05\.(?:wait::ld|wait::st|commit|dealloc|fence::\w+)[\w.:]*",
     "copy": r"cp\.async\.(?:bulk\.)?(?:commit_group|wait_group|wait_all)[\w.]*",
     "arrive": r"mbarrier\.(?:arrive|arrive_drop|expect_tx|complete_tx)[\w.:]*",
     "wait": r"mbarrier\.(?:try_wait|test_wait)[\w.:]*",

@@ -22,7 +22,7 @@ import pytest
 import sparse_operands as operands
 import weft.simulator as simulator
 from corpus.case import from_bfloat, to_bfloat
-from test_corpus_hopper import E4M3
+from triton_boxes import E4M3
 
 pytestmark = [pytest.mark.ecosystem, pytest.mark.slow]
 PYTHON = os.environ.get("WEFT_TILELANG_PYTHON", sys.executable)

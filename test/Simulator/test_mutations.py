@@ -18,7 +18,7 @@ import weft
 import weft.language as wl
 import weft.simulator as simulator
 
-hopper = pytest.importorskip("test_corpus_hopper", reason="no Triton on this machine")
+boxes = pytest.importorskip("triton_boxes", reason="no Triton on this machine")
 SEEDS = (0, 1, 2, 5)
 #: More than any of the kernels runs; one that waits for ever is found by then.
 LIMIT = 400_000
@@ -158,7 +158,7 @@ def matmul(compiled, args_of, grid):
 
     def run(text, seed):
         c[:] = np.nan
-        return hopper.run(compiled, text, grid, args_of(a, b, c), seed, limit=LIMIT)
+        return boxes.run(compiled, text, grid, args_of(a, b, c), seed, limit=LIMIT)
 
     return run, lambda: np.allclose(c, expected, rtol=2**-10, atol=1e-2)
 
@@ -170,15 +170,35 @@ def test_matmul_of_triton():
         "c_desc": "tensordesc<fp16[64,64]>",
     }
     constants = {"BM": 64, "BN": 64, "BK": 32}
-    compiled = hopper.compile_for_hopper(hopper.matmul, {**types, "K": "i32"}, constants, num_warps=4, num_stages=3)
+    compiled = boxes.compile_for(90, boxes.matmul, {**types, "K": "i32"}, constants, num_warps=4, num_stages=3)
     metas = compiled.metadata.tensordesc_meta
 
     def args_of(*arrays):
-        parts = [hopper.described(array, meta) for array, meta in zip(arrays, metas, strict=True)]
+        parts = [boxes.described(array, meta) for array, meta in zip(arrays, metas, strict=True)]
         return [*functools.reduce(operator.iadd, parts, []), np.int32(192)]
 
     lost = check(compiled.asm["ptx"], *matmul(compiled, args_of, (1, 1)))
     assert lost and {drop.family for drop in lost} == {"barrier"}
+
+
+def test_matmul_of_triton_in_tensor_memory():
+    """Each commit, wait, barrier and dealloc of the kernel for sm_100a is missed."""
+    types = {
+        "a_desc": "tensordesc<fp16[64,32]>",
+        "b_desc": "tensordesc<fp16[32,64]>",
+        "c_desc": "tensordesc<fp16[64,64]>",
+    }
+    constants = {"BM": 64, "BN": 64, "BK": 32}
+    compiled = boxes.compile_for(100, boxes.matmul, {**types, "K": "i32"}, constants, num_warps=4, num_stages=3)
+    metas = compiled.metadata.tensordesc_meta
+
+    def args_of(*arrays):
+        parts = [boxes.described(array, meta) for array, meta in zip(arrays, metas, strict=True)]
+        return [*functools.reduce(operator.iadd, parts, []), np.int32(192)]
+
+    families = [drop.family for drop in mutations.drops(compiled.asm["ptx"])]
+    assert families.count("tensor") == 5
+    assert not check(compiled.asm["ptx"], *matmul(compiled, args_of, (1, 1)))
 
 
 @pytest.mark.slow
@@ -186,8 +206,8 @@ def test_matmul_of_triton():
 def test_matmul_of_triton_whose_maps_the_kernel_makes(specialized):
     types = dict.fromkeys("abc", "*fp16") | dict.fromkeys("MNK", "i32")
     constants = {"BM": 64, "BN": 64, "BK": 32, "SPECIALIZED": specialized}
-    compiled = hopper.compile_for_hopper(
-        hopper.matmul_of_pointers, types, constants, divisible="abcNK", num_warps=4, num_stages=3
+    compiled = boxes.compile_for(
+        90, boxes.matmul_of_pointers, types, constants, divisible="abcNK", num_warps=4, num_stages=3
     )
     sizes = [np.int32(64), np.int32(64), np.int32(192)]
     run, is_right = matmul(compiled, lambda a, b, c: [a, b, c, *sizes], (1, 1))

@@ -121,7 +121,7 @@ def test_an_allocation_waits_until_another_is_given_back():
     body = f"""{INIT}setp.lt.u32 %q1, %r0, 64; @!%q1 bra E;
     shr.u32 %r10, %r0, 5; shl.b32 %r10, %r10, 2; add.u32 %r10, %r1, %r10;
     tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%r10], 512;
-    bar.warp.sync 0xffffffff; ld.shared.b32 %t0, [%r10]; shl.b32 %t1, %r0, 16; and.b32 %t1, %t1, 0x200000; add.u32 %t1, %t0, %t1;
+    ld.shared.b32 %t0, [%r10]; shl.b32 %t1, %r0, 16; and.b32 %t1, %t1, 0x200000; add.u32 %t1, %t0, %t1;
     mov.b32 %v0, %r0; {store(1)} {STORED} {load(1, first=1)} {LOADED}
     mul.wide.u32 %d4, %r0, 4; add.s64 %d3, %d0, %d4; st.global.u32 [%d3], %v1;
     tcgen05.dealloc.cta_group::1.sync.aligned.b32 %t0, 512;

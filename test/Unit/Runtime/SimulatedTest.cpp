@@ -38,6 +38,34 @@ TEST(Simulated, AnswersAsTheTargetItIsOpenedAs) {
   EXPECT_TRUE(simulated()->loadModule(samples::vectorAddPTX("sm_90a")));
 }
 
+TEST(Simulated, RunsTensorMemoryWhereItsTargetHasIt) {
+  const std::string body = R"(.version 8.6
+.target TARGET
+.address_size 64
+.visible .entry k() {
+  .reg .b32 %r<2>; .shared .align 4 .b32 place;
+  tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [place], 32;
+  ld.shared.b32 %r0, [place];
+  tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r0, 32;
+  ret;
+})";
+  auto ptx = [&](const std::string &target) { return std::string(body).replace(body.find("TARGET"), 6, target); };
+  auto blackwell = simulated("simulator:sm_100a");
+  EXPECT_EQ(blackwell->properties().major, 10);
+  EXPECT_EQ(blackwell->name(), "simulator:sm_100a");
+  auto module = blackwell->loadModule(ptx("sm_100a"));
+  ASSERT_TRUE(module) << module.error().message;
+  Status status = (*(*module)->kernel("k", 0))->launch({{1}, {32}, {}, 0}, {}, nullptr);
+  EXPECT_TRUE(status) << status.error().message;
+  EXPECT_EQ(blackwell->loadModule(samples::vectorAddPTX("sm_90a")).error().code, StatusCode::WrongTarget);
+  EXPECT_EQ(simulated()->loadModule(ptx("sm_100a")).error().code, StatusCode::WrongTarget);
+  auto without = simulated()->loadModule(ptx("sm_90a"));
+  ASSERT_FALSE(without);
+  EXPECT_THAT(without.error().message, HasSubstr("line 6"));
+  EXPECT_THAT(without.error().message,
+              HasSubstr("'tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32' on 'sm_90a'"));
+}
+
 TEST(Simulated, DefaultDeviceFollowsTheEnvironment) {
   setenv("WEFT_DEVICE", "simulator:sm_80", 1);
   EXPECT_EQ(defaultDeviceName(), "simulator:sm_80");

@@ -69,8 +69,10 @@ void runAlloc(Warp &warp, const Record &record, uint32_t mask) {
       (form.generic ? resolveGeneric : resolveShared)(warp, record, 1u << lane, to, 4, AccessKind::Write);
   if (!at.mask)
     return;
-  if (tracksShared(warp))
+  if (tracksShared(warp)) {
     shadowWrite(warp, lane, uint32_t(to[lane] & windowOffsetMask), 4, reinterpret_cast<const std::byte *>(&*address));
+    warp.block->shadow.syncWarp(warp.index); // it is every lane's (9.7.16.7, example 1)
+  }
   std::memcpy(at.at[lane], &*address, 4);
 }
 
