@@ -69,6 +69,7 @@ PROXY = "fence.proxy.async.shared::cta;\n"
 ZEROS = "".join(f"mov.b32 %v{i}, 0;\n" for i in range(32))
 OUT = f"mul.wide.u32 %d4, %r0, 4; add.s64 %d3, %d0, %d4; st.global.u32 [%d3], %v0; {BUG}\n"
 READ = load(8)
+USED = "".join(f"add.u32 %v200, %v{i}, %v{i + 1};\n" for i in range(0, 8, 2))
 WRITE = ZEROS + store(32)
 
 
@@ -138,6 +139,8 @@ PLANTS = [
     Plant("no fence before a load", "tensor-race", lambda m: START + multiply() + commit() + wait(0, "%r3", "V") + (AFTER if m else "") + marked(READ) + LOADED + FREE, advised=True),
     Plant("no fence behind a store", "tensor-race", lambda m: START + WRITE + STORED + (BEFORE if m else "") + "bar.sync 0;\n" + AFTER + marked(multiply(adds="%p4")) + done() + FREE, advised=True),
     Plant("no fence before a product", "tensor-race", lambda m: START + WRITE + STORED + BEFORE + "bar.sync 0;\n" + (AFTER if m else "") + marked(multiply(adds="%p4")) + done() + FREE, advised=True),
+    Plant("load that is read and not awaited before a product", "tensor-race", lambda m: START + ALL + READ + USED + (LOADED if m else "") + MEET + marked(multiply()) + NEXT + FREE, advised=True),
+    Plant("load of which one register is not read before a product", "tensor-race", lambda m: START + ALL + READ + (LOADED if m else "") + USED.replace("%v7", "%v6") + MEET + marked(multiply()) + NEXT + FREE),
     # Shared memory.
     Plant("operand written in flight", "async-overwrite", lambda m: START + OWN + multiply() + (done() if m else "") + marked("st.shared.u32 [%r5], 1;") + (done() if not m else "") + FREE, (0,), ("shared-race",)),
     Plant("operand written after a product that is not awaited", "shared-race", lambda m: START + OWN + multiply() + (done() if m else commit()) + marked("@%p0 st.shared.u32 [%r5], 1;") + (wait(0, "%r3", "V") + AFTER if not m else "") + FREE, (2, 3, 6)),

@@ -1,5 +1,5 @@
 # Part of Weft. SPDX-License-Identifier: Apache-2.0
-# ruff: noqa: E501 -- instructions of one step stand on one line
+
 """Tensor memory: allocations, and where tcgen05.ld and .st find each register of each thread, packed or not."""
 
 from __future__ import annotations

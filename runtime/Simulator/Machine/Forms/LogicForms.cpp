@@ -3,13 +3,38 @@
 #include "runtime/Simulator/Machine/Decoding/Decode.h"
 #include "runtime/Simulator/Machine/Decoding/OperandRules.h"
 #include "runtime/Simulator/Machine/Forms/Arithmetic.h"
+#include "runtime/Simulator/Machine/Forms/Engines/Requirements.h"
 #include "runtime/Simulator/Machine/Forms/Families.h"
+#include "runtime/Simulator/Machine/State/Cluster.h"
 #include "runtime/Simulator/Semantics/Bits.h"
 
 namespace weft::simulator::machine {
 namespace {
 
 namespace sem = semantics;
+
+/// An `and` that keeps all but bit 24, and bits that are 0: of an address of shared memory, which has a block's rank there,
+/// the same of the even block of its pair. So kernels name the mbarrier on which the loads of both blocks complete.
+void runMaskRank(Warp &warp, const Record &record, uint32_t mask) {
+  const uint32_t *left = warp.reg<const uint32_t>(record.op[1]), *right = warp.reg<const uint32_t>(record.op[2]);
+  uint32_t results[laneCount];
+  for (unsigned lane = 0; lane < laneCount; ++lane) {
+    const uint32_t value = left[lane] & right[lane], rank = left[lane] >> rankShift;
+    const uint32_t own = rank ? rank - 1 : warp.block->rank;
+    const bool isAddress = (left[lane] & rankOffsetMask) < warp.block->shared.size() && own % 2 &&
+                           own < warp.block->cluster->blocks.size();
+    results[lane] = isAddress && warp.kernel->usesPairs ? (value & rankOffsetMask) | own << rankShift : value;
+  }
+  commit(warp.reg<uint32_t>(record.op[0]), results, mask);
+}
+
+void bindAnd(Binding &b) {
+  bindBits<[](auto x, auto y) { return x & y; }, 2>(b);
+  const ptx::Operand &by = b.operand(2);
+  const bool masks = by.kind == ptx::OperandKind::Integer && uint32_t(by.bits) >> rankShift == 0xfe;
+  if (masks && b.modifier("type") == "b32" && hasTensorMemory(b))
+    b.record.run = runMaskRank;
+}
 
 template <auto F> void runPredicate(Warp &warp, const Record &record, uint32_t mask) {
   commitPredicate(warp.predicate(record.op[0]), F(warp.predicate(record.op[1]), warp.predicate(record.op[2])), mask);
@@ -165,7 +190,7 @@ constexpr auto predicate = InstructionClass::Predicate;
 #define WEFT_BITS "type=b16|b32|b64"
 
 const Form forms[] = {
-    {"and", WEFT_BITS, "d:type s:type s:type", integer, bindBits<[](auto a, auto b) { return a & b; }, 2>},
+    {"and", WEFT_BITS, "d:type s:type s:type", integer, bindAnd},
     {"or", WEFT_BITS, "d:type s:type s:type", integer, bindBits<[](auto a, auto b) { return a | b; }, 2>},
     {"xor", WEFT_BITS, "d:type s:type s:type", integer, bindBits<[](auto a, auto b) { return a ^ b; }, 2>},
     {"not", WEFT_BITS, "d:type s:type", integer, bindBits<[](auto a) { return ~a; }, 1>},

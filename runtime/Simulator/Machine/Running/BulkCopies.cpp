@@ -92,8 +92,8 @@ void markMoved(Warp &warp, Block &block, const BulkCopy &copy) {
   }
 }
 
-/// Counts the bytes of a load at its mbarrier, and ends the phase that they complete.
-void completeTransaction(Block &block, const BulkCopy &copy, uint32_t engine) {
+/// Counts the bytes of a load at its mbarrier, and ends the phase that they complete. Who sees that knows `landed` too.
+void completeTransaction(Block &block, const BulkCopy &copy, uint32_t engine, Moment landed) {
   using namespace mbarrier;
   Warp &warp = copy.issuer->warps[copy.warp];
   std::byte *at = block.shared.data() + copy.object;
@@ -119,6 +119,7 @@ void completeTransaction(Block &block, const BulkCopy &copy, uint32_t engine) {
   Warp &port = block.engines->port;
   port.index = engine;
   port.order = {};
+  port.order.known = landed;
   StrongAccess access(port, orderStrong | orderRelease | orderCluster, sharedKey(block, copy.object));
   std::memcpy(at, &after, 8);
   access.done(false, true, true);
@@ -126,20 +127,32 @@ void completeTransaction(Block &block, const BulkCopy &copy, uint32_t engine) {
     access.copyTo(phaseKey(block, copy.object, phase(before)));
 }
 
+/// That a load has landed in a block, for those who learn of it at another block's mbarrier.
+Moment landedIn(Block &block, uint32_t engine) {
+  if (!block.grid->options.checks.races)
+    return 0;
+  Warp &port = block.engines->port;
+  port.index = engine;
+  port.order = {};
+  return snapshot(port);
+}
+
+/// A load arrives, and completes on an mbarrier of `block`.
 void land(Block &block, const BulkCopy &copy) {
   Warp &warp = copy.issuer->warps[copy.warp];
-  const uint32_t engine = engineOf(block, copy.object);
+  Block &target = *copy.target;
+  const uint32_t engine = engineOf(target, copy.object);
   {
     AtRecord record(warp, copy.pc);
-    moveIn(warp, block, copy);
-    endEngineWrite(block, engine, copy.pc, copy.runs, copy.reduce != nullptr);
-    markMoved(warp, block, copy);
+    moveIn(warp, target, copy);
+    endEngineWrite(target, engine, copy.pc, copy.runs, copy.reduce != nullptr);
+    markMoved(warp, target, copy);
     if (copy.source.bytes)
-      endRemoteEngineRead(*copy.issuer, {block.rank, engine, 0, clockOf(block, engine), copy.pc}, {{copy.source}});
+      endRemoteEngineRead(*copy.issuer, {target.rank, engine, 0, clockOf(target, engine), copy.pc}, {{copy.source}});
   }
-  completeTransaction(block, copy, engine);
+  completeTransaction(block, copy, engine, &target == &block ? 0 : landedIn(target, engine));
   if (tracksShared(warp))
-    block.shadow.advance(engine);
+    target.shadow.advance(engine);
   warp.worker->changed = true;
 }
 
@@ -297,16 +310,18 @@ void checkInitialised(Warp &warp, const BulkCopy &copy, Block &target) {
            siteName(warp, history.initPc));
 }
 
-void beginLoad(Warp &warp, BulkCopy &copy, Block &target) {
+/// A load to copy.target begins, which completes on an mbarrier of `block`.
+void beginLoad(Warp &warp, BulkCopy &copy, Block &block) {
+  Block &target = *copy.target;
   uint64_t object = 0;
-  std::memcpy(&object, target.shared.data() + copy.object, 8);
+  std::memcpy(&object, block.shared.data() + copy.object, 8);
   if ((object & mbarrier::markMask) != mbarrier::mark)
     report(warp, FindingKind::MbarrierMisuse, copy.lane, "completes on an mbarrier that was not initialised");
   copy.phase = mbarrier::phase(object);
-  if (auto known = target.mbarriers.find(copy.object); known != target.mbarriers.end())
+  if (auto known = block.mbarriers.find(copy.object); known != block.mbarriers.end())
     known->second.usedByCopies = true;
-  if (&target != warp.block)
-    checkInitialised(warp, copy, target);
+  if (&block != warp.block)
+    checkInitialised(warp, copy, block);
   if (copy.source.bytes && beginEngineRead(warp, copy.lane, {{copy.source}}))
     report(warp, FindingKind::Uninitialised, copy.lane, "sends a value that nothing wrote");
   beginEngineWrite(warp, copy.lane, target, copy.runs, copy.reduce != nullptr);
@@ -341,12 +356,24 @@ std::shared_ptr<Engines> makeEngines(const Block &block, uint64_t seed) {
 
 namespace {
 
+/// The block on whose mbarrier a load to a block completes: itself, or one of its pair.
+Block *signalled(const BulkCopy &copy, Block &target) {
+  const auto &blocks = target.cluster->blocks;
+  const uint32_t rank = copy.parity ? (target.rank & ~1u) | (copy.parity - 1u) : target.rank;
+  return rank < blocks.size() ? blocks[rank].get() : nullptr;
+}
+
 /// Issues a load to one block of the cluster.
 void issueTo(Warp &warp, BulkCopy copy, Block &target) {
-  beginLoad(warp, copy, target);
+  Block *block = signalled(copy, target);
+  if (block != warp.block && block != &target &&
+      !mayReach(warp, copy.lane, block, block ? clusterAddress(*block, 0) : ~0u, "completes in", true))
+    return;
+  copy.target = &target;
+  beginLoad(warp, copy, *block);
   if (target.engines->early())
-    return land(target, copy);
-  target.engines->copies.push_back(std::move(copy));
+    return land(*block, copy);
+  block->engines->copies.push_back(std::move(copy));
 }
 
 } // namespace
@@ -367,19 +394,18 @@ void issueBulk(Warp &warp, BulkCopy copy) {
     warp.worker->changed = true;
     return;
   }
-  const bool early = engines.early();
   if (copy.kind == BulkKind::Load) {
-    beginLoad(warp, copy, *warp.block);
-    if (early)
-      return land(*warp.block, copy);
-  } else {
-    copy.group = engines.committed[warp.index * laneCount + copy.lane];
-    if (beginEngineRead(warp, copy.lane, rangesOf(copy, /*inBounds=*/true)))
-      report(warp, FindingKind::Uninitialised, copy.lane, "writes to memory a value that nothing wrote");
-    beginEngineRead(warp, copy.lane, rangesOf(copy, /*inBounds=*/false));
-    if (early)
-      take(warp, copy);
+    if (signalled(copy, *warp.block) != warp.block && warp.block->grid->options.checks.races)
+      copy.caused = snapshot(warp);
+    return issueTo(warp, std::move(copy), *warp.block);
   }
+  const bool early = engines.early();
+  copy.group = engines.committed[warp.index * laneCount + copy.lane];
+  if (beginEngineRead(warp, copy.lane, rangesOf(copy, /*inBounds=*/true)))
+    report(warp, FindingKind::Uninitialised, copy.lane, "writes to memory a value that nothing wrote");
+  beginEngineRead(warp, copy.lane, rangesOf(copy, /*inBounds=*/false));
+  if (early)
+    take(warp, copy);
   engines.copies.push_back(std::move(copy));
 }
 
@@ -509,6 +535,9 @@ void endBulk(Warp &warp, uint32_t mask) {
         report(warp, FindingKind::ExitWithAsync, firstLane(mask),
                "ends the block while a bulk copy to another block of the cluster may still read its shared memory",
                siteName(warp, copy.pc));
+      else if (last && checks && copy.target == &block && peer.get() != &block)
+        report(warp, FindingKind::ExitWithAsync, firstLane(mask),
+               "ends the block while a bulk copy into its shared memory is in flight", siteName(warp, copy.pc));
   std::erase_if(block.engines->copies, [&](BulkCopy &copy) {
     const bool mine = copy.warp == warp.index && (mask >> copy.lane & 1);
     if (copy.kind == BulkKind::Load) {

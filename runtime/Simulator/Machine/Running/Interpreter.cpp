@@ -2,6 +2,7 @@
 #include "runtime/Simulator/Machine/Running/Interpreter.h"
 #include "runtime/Simulator/Machine/Checks/Poison.h"
 #include "runtime/Simulator/Machine/Checks/ProductRegisters.h"
+#include "runtime/Simulator/Machine/Checks/Tensor/LoadRegisters.h"
 #include "runtime/Simulator/Machine/Running/Barriers.h"
 #include "runtime/Simulator/Machine/Running/BulkCopies.h"
 #include "runtime/Simulator/Machine/Running/Clusters.h"
@@ -33,6 +34,8 @@ uint64_t nextRandom(uint64_t &state) {
 void watch(Warp &warp, const Record &record, uint32_t mask) {
   if (warp.products && mask)
     watchProducts(warp, record);
+  if (warp.loadsTensor && mask)
+    watchLoads(warp, record);
   if (warp.anyPoison)
     trackPoison(warp, record, mask);
 }
@@ -168,6 +171,7 @@ void startWarp(Block &block, Warp &warp, uint32_t index, Worker &worker) {
   }
   warp.anyPoison = false;
   warp.products = kernel.usesProducts ? makeProducts(warp) : nullptr;
+  warp.loadsTensor = false;
   warp.watched = kernel.usesProducts && grid.options.checks.async;
   if (grid.options.checks.uninitialised)
     for (uint32_t i = 0; i < kernel.entryUninitialised; ++i)

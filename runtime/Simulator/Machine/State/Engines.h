@@ -37,8 +37,10 @@ enum class BulkKind : uint8_t { Load, Store, Reduce };
 /// A bulk copy that one thread issued. One that goes to several blocks is one for each of them.
 struct BulkCopy {
   BulkKind kind = BulkKind::Load;
-  Block *issuer = nullptr;   ///< the block of that thread
-  SharedRange source;        ///< of the issuer's shared memory, where a load is sent from there
+  Block *issuer = nullptr; ///< the block of that thread
+  Block *target = nullptr; ///< where a load goes
+  uint8_t parity = 0; ///< of .cta_group::2: rank of the one of a pair on whose mbarrier it completes, mod 2, plus 1
+  SharedRange source; ///< of the issuer's shared memory, where a load is sent from there
   uint32_t destinations = 0; ///< ranks that a load goes to, a bit for each; 0: the issuer's own block
   Moment caused = 0;         ///< what the thread knew, of a load to another block
   uint32_t pc = 0, warp = 0, lane = 0;

@@ -152,6 +152,7 @@ struct Kernel {
   bool usesEngines = false;                 ///< has bulk copies or wgmma
   bool usesProducts = false;                ///< has wgmma
   bool usesTensor = false;                  ///< has tcgen05
+  bool usesPairs = false;                   ///< has copies with .cta_group::2
   uint32_t mostRegisters = 0;               ///< the largest that setmaxnreg.inc asks for, 0 without
   uint32_t launchRegisters = 0;             ///< of a thread as it begins, 0 where ptxas ignores setmaxnreg
   bool usesReserved = false;                ///< reads %reserved_smem_offset_*: gets shared memory behind its own

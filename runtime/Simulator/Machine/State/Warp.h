@@ -112,7 +112,8 @@ struct Warp {
   uint32_t index = 0;              ///< in the block
   uint32_t live = 0;               ///< lanes that have not exited
   bool anyPoison = false;          ///< some register may hold what nothing wrote
-  bool watched = false;            ///< something looks at each record before it runs: that, or wgmma in the kernel
+  bool watched = false;            ///< something looks at each record before it runs: that, wgmma in the kernel, or
+  bool loadsTensor = false;        ///< registers that a tcgen05.ld has written and that it has not read
   std::vector<uint32_t> poison;    ///< per slot, a bit per lane; empty while nothing can be poisoned
   std::vector<uint32_t> origins;   ///< per slot, what left a lane of it unwritten; as long as `poison`
   std::vector<Fragment> fragments; ///< all but the current one while it runs

@@ -83,6 +83,10 @@ private:
       return report(warp_, FindingKind::TensorRace, access_.lane,
                     format("{}, and nothing orders that after {}", reaches(access_), what), other(stamp),
                     behind && isRead);
+    if (stamp.used)
+      return report(warp_, FindingKind::TensorRace, access_.lane,
+                    format("{} after a load whose registers were read, and no tcgen05.wait::ld", reaches(access_)),
+                    other(stamp), true);
     if (!isFenced(warp_, stamp))
       report(warp_, FindingKind::TensorRace, access_.lane,
              format("{} after {} by other threads, and no tcgen05.fence lies on both sides of what orders the two",
@@ -122,7 +126,7 @@ void checkOperation(Warp &warp, const TensorAccess &access, Block &issuer, const
 }
 
 void checkTransfer(Warp &warp, const TensorAccess &access, const TensorTransfer &other) {
-  if (!access.writes && !other.stores)
+  if ((!access.writes && !other.stores) || other.used)
     return;
   if (std::ranges::none_of(other.ranges, [&](const TensorRange &range) { return access.range.overlaps(range); }))
     return;

@@ -26,6 +26,7 @@ struct BulkForm {
   unsigned rank = 0; ///< of a tensor, 0 without
   bool prefetches = false;
   bool sends = false; ///< from shared memory to another block's
+  bool pair = false;  ///< .cta_group::2: completes on an mbarrier of either block of the target's pair
   AddressForm shared, global, object;
   std::string_view operation; ///< of a reduction
   void (*reduce)(std::byte *, const std::byte *, uint32_t) = nullptr;
@@ -194,11 +195,22 @@ bool stretchOf(Warp &warp, const Record &record, unsigned lane, BulkCopy &copy, 
   return bytes != 0;
 }
 
+/// The same of a load whose mbarrier may be the other's of the target's pair.
+Block *pairTarget(Warp &warp, BulkCopy &copy, uint32_t to, uint32_t object) {
+  Block *target = blockAt(warp, to);
+  const Block *signalled = blockAt(warp, object);
+  if (!target || !signalled || target->rank / 2 != signalled->rank / 2)
+    return loadTarget(warp, copy, to, object);
+  copy.object = object & rankOffsetMask;
+  copy.parity = uint8_t(signalled->rank % 2 + 1);
+  return target;
+}
+
 /// Which blocks a load goes to, and the mbarrier; false, with a finding, where the cluster does not have them.
 bool findTargets(Warp &warp, const Record &record, unsigned lane, BulkCopy &copy, uint32_t shared) {
   const auto &form = *static_cast<const BulkForm *>(record.aux);
   const auto object = uint32_t(form.object.at(warp, record, lane) & windowOffsetMask);
-  const Block *target = loadTarget(warp, copy, shared, object);
+  const Block *target = (form.pair ? pairTarget : loadTarget)(warp, copy, shared, object);
   if (!target)
     return false;
   if (record.op[4] == noRef) {
@@ -284,6 +296,10 @@ void bindBulk(Binding &b) {
   form.kind = loads ? BulkKind::Load : b.has("reduce") ? BulkKind::Reduce : BulkKind::Store;
   form.rank = b.has("tensor") ? unsigned(b.modifier("dim")[0] - '0') : 0;
   form.sends = b.has("from");
+  form.pair = b.modifier("group") == "cta_group::2";
+  if (b.has("group"))
+    needsTensorMemory(b);
+  b.decoder.kernel().usesPairs |= form.pair;
   size_t at = 0;
   if (loads && !form.prefetches)
     form.shared = addressOf(b, b.operand(at++), 0);
@@ -358,7 +374,7 @@ const Form forms[] = {
      "*", cls, bindBulk},
     {"cp",
      "async bulk tensor " WEFT_DIM " to=shared::cta|shared::cluster global tile? "
-     "complete=mbarrier::complete_tx::bytes multicast=multicast::cluster? " WEFT_HINT,
+     "complete=mbarrier::complete_tx::bytes multicast=multicast::cluster? group=cta_group::1|cta_group::2? " WEFT_HINT,
      "*", cls, bindBulk},
     {"cp", "async bulk to=shared::cluster from=shared::cta complete=mbarrier::complete_tx::bytes", "*", cls, bindBulk},
     {"cp", "async bulk global shared::cta bulk_group " WEFT_HINT, "*", cls, bindBulk},

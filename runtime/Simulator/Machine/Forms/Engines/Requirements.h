@@ -34,13 +34,16 @@ inline void needsWarpgroups(Binding &b) {
     b.unsupported(format("'{}' on '{}'", b.instruction.spelling(), b.decoder.program().target));
 }
 
-/// tcgen05, which sm_100, sm_101, sm_103 and sm_110 have by their names with 'a' or 'f' (PTX ISA 9.7.16).
-inline void needsTensorMemory(Binding &b) {
+/// Whether the target has tcgen05: sm_100, sm_101, sm_103 and sm_110 by their names with 'a' or 'f' (PTX ISA 9.7.16).
+inline bool hasTensorMemory(Binding &b) {
   const int number = targetNumber(b);
   const std::string &target = b.decoder.program().target;
-  const bool has = number == 100 || number == 101 || number == 103 || number == 110;
-  if (number != std::numeric_limits<int>::max() && !(has && (target.ends_with('a') || target.ends_with('f'))))
-    b.unsupported(format("'{}' on '{}'", b.instruction.spelling(), target));
+  const bool family = number == 100 || number == 101 || number == 103 || number == 110;
+  return number == std::numeric_limits<int>::max() || (family && (target.ends_with('a') || target.ends_with('f')));
+}
+inline void needsTensorMemory(Binding &b) {
+  if (!hasTensorMemory(b))
+    b.unsupported(format("'{}' on '{}'", b.instruction.spelling(), b.decoder.program().target));
 }
 
 } // namespace weft::simulator::machine

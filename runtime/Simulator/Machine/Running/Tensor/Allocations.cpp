@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 namespace weft::simulator::machine {
 namespace {
@@ -22,25 +23,12 @@ bool isCount(Warp &warp, uint32_t columns) {
   return false;
 }
 
-/// Whether the other block of a pair has come to its own part of what this warp is at: the `which`th of a kind. The
-/// first to come counts itself.
-bool meetsPeer(Warp &warp, size_t kind) {
+/// The other block of a pair; reported where there is none.
+Block *expectPeer(Warp &warp) {
   Block *peer = peerOf(*warp.block);
-  if (!peer) {
+  if (!peer)
     misuse(warp, "expected a cluster of an even number of blocks for '.cta_group::2'");
-    return true;
-  }
-  uint64_t &mine = tensorOf(*warp.block).pairs[kind];
-  uint64_t &theirs = tensorOf(*peer).pairs[kind];
-  // Odd while a warp waits; both have then come equally often.
-  if (mine % 2 == 0) {
-    ++mine;
-    warp.worker->changed = true;
-  }
-  if (theirs < mine)
-    return false;
-  ++mine;
-  return true;
+  return peer;
 }
 
 /// What a seed makes of the places that an allocation may have; the same for both blocks of a pair.
@@ -56,6 +44,64 @@ bool isColumnCount(uint64_t columns) {
   return std::has_single_bit(columns) && columns >= tensorUnit && columns <= tensorColumns;
 }
 
+namespace {
+
+/// Allocates columns where they are free, in both blocks of a pair.
+std::optional<uint32_t> takeColumns(Warp &warp, uint32_t columns, Block *peer) {
+  TensorMemory &memory = tensorOf(*warp.block);
+  const std::optional<uint32_t> at =
+      memory.place(columns, chance(warp, memory.allocations.size()), peer ? &tensorOf(*peer) : nullptr);
+  if (!at)
+    return at;
+  if (columns > memory.fewest)
+    misuse(warp, format("allocates {} columns after {}: no allocation may be larger than one before", columns,
+                        memory.fewest));
+  for (Block *block : {warp.block, peer})
+    if (block) {
+      tensorOf(*block).fewest = std::min(tensorOf(*block).fewest, columns);
+      tensorOf(*block).allocations.push_back({*at, columns, warp.here()});
+    }
+  warp.worker->changed = true;
+  return at;
+}
+
+/// The same of both blocks of a pair at once, when both have come to it.
+std::optional<uint32_t> takeTogether(Warp &warp, uint32_t columns) {
+  TensorMemory &memory = tensorOf(*warp.block);
+  if (memory.granted)
+    return std::exchange(memory.granted, std::nullopt);
+  Block *peer = expectPeer(warp);
+  if (!peer)
+    return takeColumns(warp, columns, nullptr);
+  TensorMemory &theirs = tensorOf(*peer);
+  if (!theirs.asked) {
+    memory.asked = columns;
+    return std::nullopt;
+  }
+  if (theirs.asked != columns)
+    misuse(warp, format("allocates {} columns where the other block of its pair allocates {}", columns, theirs.asked));
+  const std::optional<uint32_t> at = takeColumns(warp, columns, peer);
+  if (at) {
+    theirs.granted = at;
+    theirs.asked = memory.asked = 0;
+  }
+  return at;
+}
+
+/// Whether the other block of a pair has come to as many deallocations.
+bool freesTogether(Warp &warp) {
+  const Block *peer = expectPeer(warp);
+  uint64_t &mine = tensorOf(*warp.block).freed;
+  warp.worker->changed |= mine % 2 == 0;
+  mine |= 1;
+  if (peer && tensorOf(*peer).freed < mine)
+    return false;
+  ++mine;
+  return true;
+}
+
+} // namespace
+
 std::optional<uint32_t> allocateTensor(Warp &warp, uint32_t columns, bool pair) {
   TensorMemory &memory = tensorOf(*warp.block);
   if (!isCount(warp, columns))
@@ -65,16 +111,7 @@ std::optional<uint32_t> allocateTensor(Warp &warp, uint32_t columns, bool pair) 
            format("it did at {}", siteName(warp, memory.relinquished)));
     return 0;
   }
-  const std::optional<uint32_t> at = memory.place(columns, chance(warp, memory.allocations.size()));
-  if (!at || (pair && !meetsPeer(warp, 0)))
-    return std::nullopt;
-  if (columns > memory.fewest)
-    misuse(warp, format("allocates {} columns after {}: no allocation may be larger than one before", columns,
-                        memory.fewest));
-  memory.fewest = std::min(memory.fewest, columns);
-  memory.allocations.push_back({*at, columns, warp.here()});
-  warp.worker->changed = true;
-  return *at;
+  return pair ? takeTogether(warp, columns) : takeColumns(warp, columns, nullptr);
 }
 
 bool freeTensor(Warp &warp, uint32_t address, uint32_t columns, bool pair) {
@@ -91,7 +128,7 @@ bool freeTensor(Warp &warp, uint32_t address, uint32_t columns, bool pair) {
                               : std::string("where nothing is allocated")));
     return true;
   }
-  if (pair && !meetsPeer(warp, 1))
+  if (pair && !freesTogether(warp))
     return false;
   checkTensorFree(warp, *warp.block, {0xff, known->column, known->columns});
   memory.allocations.erase(known);

@@ -20,8 +20,8 @@ constexpr uint32_t mostReaders = 32;
 /// An operation is over, as of the clock of an engine of its block.
 void endOperation(Block &block, const TensorOperation &op, uint32_t engine) {
   const uint32_t now = block.shadow.now(engine);
-  const TensorStamp stamp{now,      engine,        op.pc, uint32_t(block.index), op.warp * laneCount + op.lane + 1,
-                          op.clock, pipelineOf(op)};
+  const TensorStamp stamp{
+      now, engine, op.pc, uint32_t(block.index), false, op.warp * laneCount + op.lane + 1, op.clock, pipelineOf(op)};
   Warp &warp = block.warps[op.warp];
   for (Block *each : blocksOf(block, *op.form)) {
     if (op.reads.columns)

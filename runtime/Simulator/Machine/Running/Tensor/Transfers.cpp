@@ -139,7 +139,11 @@ void loadTensor(Warp &warp, const TransferForm &form, const Ref *registers, uint
       poisonRegister(warp, registers[reg], unwritten, origin);
     }
   }
-  memory.transfers.push_back({false, warp.index, warp.here(), {(*ranges)[0], (*ranges)[1]}, {}});
+  memory.transfers.push_back({false, warp.index, warp.here(), {(*ranges)[0], (*ranges)[1]}, {}, {}, false});
+  if (!warp.block->grid->options.checks.async || !tracksShared(warp))
+    return;
+  memory.transfers.back().unread.assign(registers, registers + form.registers);
+  warp.loadsTensor = warp.watched = true;
 }
 
 void storeTensor(Warp &warp, const TransferForm &form, const Ref *registers, uint32_t address) {
@@ -148,7 +152,7 @@ void storeTensor(Warp &warp, const TransferForm &form, const Ref *registers, uin
   if (!ranges)
     return;
   const Cells cells{form, address};
-  TensorTransfer transfer{true, warp.index, warp.here(), {(*ranges)[0], (*ranges)[1]}, {}};
+  TensorTransfer transfer{true, warp.index, warp.here(), {(*ranges)[0], (*ranges)[1]}, {}, {}, false};
   for (uint32_t reg = 0; reg < form.registers; ++reg) {
     const uint32_t *from = warp.reg<const uint32_t>(registers[reg]);
     for (uint32_t lane = 0; lane < laneCount; ++lane) {
@@ -175,7 +179,8 @@ void awaitTensor(Warp &warp, bool stores) {
     const uint32_t now = tracks ? warp.block->shadow.now(warp.index) : 0;
     for (const TensorRange &range : transfer.ranges)
       if (tracks && range.columns)
-        endTensorAccess(*warp.block, range, stores, {now, warp.index, transfer.pc, uint32_t(warp.block->index)});
+        endTensorAccess(*warp.block, range, stores,
+                        {now, warp.index, transfer.pc, uint32_t(warp.block->index), false, 0, 0, 0});
     return true;
   });
 }

@@ -15,12 +15,15 @@ const TensorAllocation *TensorMemory::allocationOf(const TensorRange &range) con
   return nullptr;
 }
 
-std::optional<uint32_t> TensorMemory::place(uint32_t columns, uint64_t which) const {
+std::optional<uint32_t> TensorMemory::place(uint32_t columns, uint64_t which, const TensorMemory *other) const {
+  auto isFree = [columns](const TensorMemory &memory, uint32_t at) {
+    return std::ranges::none_of(memory.allocations, [&](const TensorAllocation &each) {
+      return at < each.column + each.columns && each.column < at + columns;
+    });
+  };
   std::vector<uint32_t> free;
   for (uint32_t at = 0; at < tensorColumns; at += columns)
-    if (std::ranges::none_of(allocations, [&](const TensorAllocation &each) {
-          return at < each.column + each.columns && each.column < at + columns;
-        }))
+    if (isFree(*this, at) && (!other || isFree(*other, at)))
       free.push_back(at);
   if (free.empty())
     return std::nullopt;

@@ -39,6 +39,7 @@ struct TensorStamp {
   uint32_t owner = 0;
   uint32_t pc = 0;
   uint32_t block = 0; ///< of the owner, by its index in the grid
+  bool used = false;  ///< a load that its warp has not awaited, but whose registers it has read
   // Of tensor cores:
   uint32_t thread = 0;   ///< that issued it, plus 1
   uint32_t issued = 0;   ///< the clock of its warp then
@@ -63,6 +64,8 @@ struct TensorTransfer {
   uint32_t warp = 0, pc = 0;
   TensorRange ranges[2];
   std::vector<std::pair<uint32_t, uint32_t>> values; ///< of a store that is on its way: cells and what they will hold
+  std::vector<Ref> unread;                           ///< of a load: registers that nothing has read since
+  bool used = false;                                 ///< all of them were read
 };
 
 /// Record::aux of tcgen05.mma.
@@ -119,7 +122,9 @@ struct TensorMemory {
   std::vector<TensorAllocation> allocations;
   uint32_t relinquished = ~0u;     ///< where the block gave up its right to allocate
   uint32_t fewest = tensorColumns; ///< columns of the smallest allocation so far
-  std::array<uint64_t, 2> pairs{}; ///< allocations and deallocations with .cta_group::2 that the block has come to
+  uint32_t asked = 0;              ///< columns that a warp waits for with .cta_group::2, until the other block comes
+  std::optional<uint32_t> granted; ///< what the other block, having come, has allocated for it
+  uint64_t freed = 0;              ///< deallocations with .cta_group::2, twice; odd while a warp waits
   std::vector<TensorTransfer> transfers;
   std::deque<TensorOperation> operations;
   uint64_t issued = 0;
@@ -133,8 +138,8 @@ struct TensorMemory {
   TensorRegion &region(uint32_t group, uint32_t column) { return regions[group * tensorColumns + column]; }
   /// The allocation that has all columns of a range; null where none does.
   const TensorAllocation *allocationOf(const TensorRange &range) const;
-  /// The column of a free place of that many columns, the `which`th of them; none where there is none.
-  std::optional<uint32_t> place(uint32_t columns, uint64_t which) const;
+  /// The column of a free place of that many columns, the `which`th of them, free in `other` too; none where there is none.
+  std::optional<uint32_t> place(uint32_t columns, uint64_t which, const TensorMemory *other = nullptr) const;
   /// Calls `visit(region)` for each that a range has.
   template <typename Visit> void eachRegion(const TensorRange &range, Visit visit) {
     for (uint32_t group = 0; group < tensorGroups; ++group)
