@@ -121,6 +121,7 @@ std::string describe(const Target &target) {
       .add("box_axes", target.boxCopies.mostRank)
       .add("whole_float8_sums", target.wholeFloat8Sums)
       .add("matrix_stores", target.matrixStores)
+      .add("rounds_tf32_to_even", target.roundsTF32ToEven)
       .add("most_cluster", target.mostCluster)
       .add("role_registers", target.roleRegisters)
       .add("least_role_registers", target.leastRoleRegisters)

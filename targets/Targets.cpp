@@ -187,6 +187,7 @@ constexpr Target table[] = {
      .float8Conversions = true,
      .mma = hopperMma,
      .matrixStores = true,
+     .roundsTF32ToEven = true,
      .warpgroups = {.families = hopperFamilies},
      .asyncCopyBytes = asyncSizes,
      .boxCopies = {.mostRank = 5},
@@ -229,6 +230,7 @@ constexpr Target table[] = {
      .float8Conversions = true,
      .mma = adaMma,
      .wholeFloat8Sums = true,
+     .roundsTF32ToEven = true,
      .asyncCopyBytes = asyncSizes,
      .gpus = gb202Gpus},
 };

@@ -80,6 +80,8 @@ class Target:
     """whether products of 8-bit floats are summed in f32, not in about 14 bits"""
     matrix_stores: bool
     """whether stmatrix exists"""
+    rounds_tf32_to_even: bool
+    """whether one instruction rounds to TF32, ties to even; elsewhere ties go away from zero"""
     most_cluster: int
     role_registers: int
     least_role_registers: int

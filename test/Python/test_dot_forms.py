@@ -47,14 +47,30 @@ def test_float32_by_parts(how, bound):
     check(16, 16, 32, np.float32, bound, how, add=False)
 
 
-def test_tf32_is_rounded_or_truncated():
-    a, b = (rng.standard_normal((16, 16)).astype(np.float32) for _ in range(2))
-    c, found = np.zeros((16, 16), np.float32), {}
+def nearest_tf32(values, to_even):
+    """The nearest numbers of TF32, as 64-bit floats: of two as near the even one, or the one that is farther from 0."""
+    bits = values.view(np.uint32)
+    half = np.uint32(0xFFF) + (bits >> np.uint32(13) & np.uint32(1)) if to_even else np.uint32(0x1000)
+    return (bits + half & np.uint32(0xFFFFE000)).view(np.float32).astype(np.float64)
+
+
+@pytest.mark.parametrize("target", ["sm_80", "sm_89", "sm_90a", "sm_120"])
+@pytest.mark.parametrize("warps", [1, 4])
+def test_tf32_is_rounded_or_truncated(target, warps, monkeypatch):
+    """Where one instruction rounds, ties go to even; elsewhere, away from zero. A quarter of the operands are ties."""
+    monkeypatch.setenv("WEFT_DEVICE", f"simulator:{target}")
+    a, b = (rng.standard_normal((64, 64)).astype(np.float32) for _ in range(2))
+    for each in (a, b):
+        ties = rng.random(each.shape) < 0.25
+        each[ties] = ((each[ties].view(np.uint32) & np.uint32(0xFFFFE000)) | np.uint32(0x1000)).view(np.float32)
+    c, found = np.zeros((64, 64), np.float32), {}
     for how in ("tf32", "tf32rz"):
-        found[how] = np.full((16, 16), np.nan, np.float32)
-        product[1,](a, b, c, found[how], M=16, N=16, K=16, HOW=how, ADD=False)
+        found[how] = np.full((64, 64), np.nan, np.float32)
+        product[1,](a, b, c, found[how], M=64, N=64, K=64, HOW=how, ADD=False, num_warps=warps)
     cut = [(v.view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32).astype(np.float64) for v in (a, b)]
-    assert np.abs(found["tf32rz"] - cut[0] @ cut[1]).max() < 1e-5
+    near = [nearest_tf32(v, target in ("sm_90a", "sm_120")) for v in (a, b)]
+    assert np.abs(found["tf32rz"] - cut[0] @ cut[1]).max() < 2e-5
+    assert np.abs(found["tf32"] - near[0] @ near[1]).max() < 2e-5
     exact = a.astype(np.float64) @ b
     assert np.abs(found["tf32"] - exact).mean() < 0.7 * np.abs(found["tf32rz"] - exact).mean()
 

@@ -85,9 +85,10 @@ def Warp_WgmmaWaitOp : Op<Warp_Dialect, "wgmma_wait", [MemoryEffects<[MemRead, M
 }
 
 def Warp_RoundTF32Op : Op<Warp_Dialect, "round_tf32", [Pure, SameOperandsAndResultType]#ElementwiseMappable.traits> {
-  let summary = "numbers of f32 to the nearest ones of TF32, ties away from zero";
+  let summary = "numbers of f32 to the nearest ones of TF32";
   let description = [{
-    `warp.wgmma` reads TF32's bits of f32 operands alone, and so would truncate them. C1: operand and result are f32. PTX: `cvt.rna.tf32.f32`.
+    `warp.wgmma` reads TF32's bits of f32 operands alone, and so would truncate them. C1: operand and result are f32. PTX: `cvt.rn.tf32.f32`, ties to even, which is one
+    instruction from sm_90 on; before, `cvt.rna.tf32.f32`, ties away from zero, which ptxas makes of three.
 
     ```mlir
     %y = warp.round_tf32 %x : tensor<64x16xf32>

@@ -91,6 +91,26 @@ module attributes {warp.target = "sm_80"} {
 #a = #warp.layout<[16, 16], register = [[8, 0], [0, 4], [0, 8]], lane = [[0, 1], [0, 2], [1, 0], [2, 0], [4, 0]]>
 #b = #warp.layout<[16, 16], register = [[4, 0], [8, 0], [0, 8]], lane = [[1, 0], [2, 0], [0, 1], [0, 2], [0, 4]]>
 
+// Ties go to even where the target has an instruction for that.
+// CHECK-LABEL: llvm.func @tf32_to_even(
+// CHECK-COUNT-2: "llvm.nvvm.f2tf32.rn"(%{{.*}}) : (f32) -> i32
+// CHECK-NOT: f2tf32
+module attributes {warp.target = "sm_90a"} {
+  func.func @tf32_to_even(%x: f32, %y: f32) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 1, stages = 1>} {
+    %a = tile.splat %x : f32 -> tensor<16x16xf32, #a>
+    %b = tile.splat %y : f32 -> tensor<16x16xf32, #b>
+    %c = tile.splat %y : f32 -> tensor<16x16xf32, #acc>
+    %d = warp.mma %a, %b, %c {shape = array<i32: 16, 8, 8>} : tensor<16x16xf32, #a> * tensor<16x16xf32, #b> -> tensor<16x16xf32, #acc>
+    return
+  }
+}
+
+// -----
+
+#acc = #warp.layout<[16, 16], register = [[0, 1], [8, 0], [0, 8]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]]>
+#a = #warp.layout<[16, 16], register = [[8, 0], [0, 4], [0, 8]], lane = [[0, 1], [0, 2], [1, 0], [2, 0], [4, 0]]>
+#b = #warp.layout<[16, 16], register = [[4, 0], [8, 0], [0, 8]], lane = [[1, 0], [2, 0], [0, 1], [0, 2], [0, 4]]>
+
 // What was widened from 16 bits, or cut off, is tf32 already: it is not rounded, and of three products those with what the
 // rounding lost are left out.
 // CHECK-LABEL: llvm.func @exact(

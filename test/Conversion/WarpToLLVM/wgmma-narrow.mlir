@@ -101,7 +101,7 @@ module attributes {warp.target = "sm_90a"} {
 
 // f32 is read as TF32, 8 along K at once, and rounded by an instruction of its own.
 // CHECK-LABEL: llvm.func @tf32
-// CHECK: llvm.call_intrinsic "llvm.nvvm.f2tf32.rna"
+// CHECK: llvm.call_intrinsic "llvm.nvvm.f2tf32.rn"
 // CHECK: wgmma.mma_async.sync.aligned.m64n16k8.f32.tf32.tf32 {$0, $1, $2, $3, $4, $5, $6, $7}, {$8, $9, $10, $11}, db, none, 1, 1; {{.*}}add.u32 lb, ${{[0-9]+}}, 2;{{.*}}{$12, $13, $14, $15}, db, old, 1, 1; wgmma.commit
 module attributes {warp.target = "sm_90a"} {
   func.func @tf32(%x: f32) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 4, stages = 1>} {

@@ -15,6 +15,9 @@ mlir::Value extendToF32(mlir::Value value, mlir::Type f32OrNarrower, Emitter &e)
 inline mlir::Value extendToF32(mlir::Value value, Emitter &e) { return extendToF32(value, value.getType(), e); }
 /// An f32 rounded to nearest even, to f16, bf16 or f32.
 mlir::Value truncateFromF32(mlir::Value value, mlir::Type type, Emitter &e);
+/// The bits of an f32 rounded to the nearest TF32: ties to even where the target does that in one instruction, away from
+/// zero elsewhere.
+mlir::Value roundToTF32(mlir::Value value, Emitter &e);
 /// An integer in another width: truncated, or extended by its sign or by zeros.
 mlir::Value resizeInteger(mlir::Value value, mlir::Type type, bool isSigned, Emitter &e);
 

@@ -247,6 +247,11 @@ LogicalResult lowerBitcast(arith::BitcastOp op, Emitter &e) {
 
 } // namespace
 
+Value roundToTF32(Value value, Emitter &e) {
+  StringRef name = e.target.roundsTF32ToEven ? "llvm.nvvm.f2tf32.rn" : "llvm.nvvm.f2tf32.rna";
+  return e.intrinsic(name, e.b.getI32Type(), {value});
+}
+
 void addCastLowerings(LoweringTable &table) {
   addCast<arith::ExtUIOp, LLVM::ZExtOp>(table);
   table.add<arith::ExtSIOp>(lowerSignExtension);

@@ -4,7 +4,7 @@
 // Registers of an operand, packed into 32-bit words, or as they are where they have 64, are in the order that MmaLayouts.h gives them: the words of one
 // instruction first, then its neighbours along K, then along the other axis.
 
-#include "compiler/Conversion/WarpToLLVM/Emitter.h"
+#include "compiler/Conversion/WarpToLLVM/Arithmetic/Casts.h"
 #include "dialects/Tile/IR/TileOps.h"
 #include "dialects/Warp/IR/TF32.h"
 #include "dialects/Warp/IR/WarpOps.h"
@@ -92,20 +92,18 @@ SmallVector<Value> packWords(Emitter &e, ArrayRef<Value> registers, Type type) {
   return words;
 }
 
-/// f32 values rounded to tf32, to nearest, ties away from zero (`cvt.rna.tf32.f32`); with `withRest`, also what the
-/// rounding lost, rounded likewise. Nothing is, and no rest is there, where `exact`.
+/// f32 values rounded to the nearest tf32; with `withRest`, also what the rounding lost, rounded likewise. Nothing is, and no rest is there, where `exact`.
 Split splitTF32(Emitter &e, ArrayRef<Value> registers, bool withRest, bool exact) {
   if (exact)
     return {packWords(e, registers, e.b.getI32Type()), {}};
-  auto round = [&](Value value) { return e.intrinsic("llvm.nvvm.f2tf32.rna", e.b.getI32Type(), {value}); };
   llvm::DenseMap<Value, std::pair<Value, Value>> known; // a value that several registers repeat is rounded once
   Split split;
   for (Value value : registers) {
     auto &[high, low] = known[value];
     if (!high) {
-      high = round(value);
+      high = roundToTF32(value, e);
       if (withRest)
-        low = round(LLVM::FSubOp::create(e.b, e.loc, value, e.bitcast(high, value.getType())));
+        low = roundToTF32(LLVM::FSubOp::create(e.b, e.loc, value, e.bitcast(high, value.getType())), e);
     }
     split.high.push_back(high);
     split.low.push_back(low);

@@ -10,6 +10,7 @@
 // In a ring, each step's is the last one's, moved by an addition of 64 bits: with additions to the lower half alone ptxas
 // writes the upper one, a constant, again for every step. Where no loop changes a tile's place it does so in either case,
 // and takes the sum of 64 bits apart.
+#include "compiler/Conversion/WarpToLLVM/Arithmetic/Casts.h"
 #include "compiler/Conversion/WarpToLLVM/SharedAccess.h"
 #include "dialects/Warp/IR/WarpOps.h"
 #include "dialects/Warp/Layout/WgmmaLayouts.h"
@@ -283,9 +284,8 @@ void addWgmmaLowerings(LoweringTable &table) {
   table.add<WgmmaFenceOp>(lowerFence);
   table.add<WgmmaWaitOp>(lowerWait);
   table.add<RoundTF32Op>([](RoundTF32Op op, Emitter &e) {
-    return e.perRegister(op, [&](ArrayRef<Value> in) {
-      return e.bitcast(e.intrinsic("llvm.nvvm.f2tf32.rna", e.b.getI32Type(), in[0]), in[0].getType());
-    });
+    return e.perRegister(op,
+                         [&](ArrayRef<Value> in) { return e.bitcast(roundToTF32(in[0], e), in[0].getType()); });
   });
   table.add<ProxyFenceOp>([](ProxyFenceOp, Emitter &e) {
     e.inlineAsm("fence.proxy.async.shared::cta;", "~{memory}", {}, {}, /*sideEffects=*/true);
