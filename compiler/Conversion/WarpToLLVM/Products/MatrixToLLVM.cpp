@@ -92,7 +92,8 @@ SmallVector<Value> packWords(Emitter &e, ArrayRef<Value> registers, Type type) {
   return words;
 }
 
-/// f32 values rounded to the nearest tf32; with `withRest`, also what the rounding lost, rounded likewise. Nothing is, and no rest is there, where `exact`.
+/// f32 values rounded to the nearest tf32; with `withRest`, also what the rounding lost, rounded likewise. Nothing is,
+/// and no rest is there, where `exact`.
 Split splitTF32(Emitter &e, ArrayRef<Value> registers, bool withRest, bool exact) {
   if (exact)
     return {packWords(e, registers, e.b.getI32Type()), {}};
@@ -106,7 +107,8 @@ Split splitTF32(Emitter &e, ArrayRef<Value> registers, bool withRest, bool exact
         low = roundToTF32(LLVM::FSubOp::create(e.b, e.loc, value, e.bitcast(high, value.getType())), e);
     }
     split.high.push_back(high);
-    split.low.push_back(low);
+    if (withRest)
+      split.low.push_back(low);
   }
   return split;
 }
@@ -116,25 +118,37 @@ struct Extents {
   unsigned batch, m, n, k;
 };
 
-/// Accumulates a · b onto `acc`, whose registers are as many for each instruction tile.
-void emitProduct(Emitter &e, const Instruction &instruction, Extents extents, ArrayRef<Value> a, ArrayRef<Value> b,
-                 SmallVectorImpl<Value> &acc) {
+/// Accumulates the k-th step of a · b onto `acc`, whose registers are as many for each instruction tile.
+void emitStep(Emitter &e, const Instruction &instruction, Extents extents, unsigned k, ArrayRef<Value> a,
+              ArrayRef<Value> b, SmallVectorImpl<Value> &acc) {
   unsigned aWords = instruction.aWords, bWords = instruction.bWords;
   unsigned perTile = acc.size() / (extents.batch * extents.m * extents.n);
   Type result = LLVM::LLVMStructType::getLiteral(e.b.getContext(), SmallVector<Type>(perTile, instruction.accumulator));
-  for (unsigned k = 0; k < extents.k; ++k)
-    for (unsigned column = 0; column < extents.batch * extents.n; ++column)
-      for (unsigned row = 0; row < extents.m; ++row) {
-        unsigned product = column / extents.n, n = column % extents.n, m = product * extents.m + row;
-        SmallVector<Value, 10> operands;
-        llvm::append_range(operands, a.slice((m * extents.k + k) * aWords, aWords));
-        llvm::append_range(operands, b.slice((column * extents.k + k) * bWords, bWords));
-        MutableArrayRef<Value> tile = MutableArrayRef(acc).slice((m * extents.n + n) * perTile, perTile);
-        llvm::append_range(operands, tile);
-        Value sums = e.intrinsic(instruction.intrinsic, result, operands);
-        for (unsigned i = 0; i < perTile; ++i)
-          tile[i] = LLVM::ExtractValueOp::create(e.b, e.loc, sums, i);
-      }
+  for (unsigned column = 0; column < extents.batch * extents.n; ++column)
+    for (unsigned row = 0; row < extents.m; ++row) {
+      unsigned product = column / extents.n, n = column % extents.n, m = product * extents.m + row;
+      SmallVector<Value, 10> operands;
+      llvm::append_range(operands, a.slice((m * extents.k + k) * aWords, aWords));
+      llvm::append_range(operands, b.slice((column * extents.k + k) * bWords, bWords));
+      MutableArrayRef<Value> tile = MutableArrayRef(acc).slice((m * extents.n + n) * perTile, perTile);
+      llvm::append_range(operands, tile);
+      Value sums = e.intrinsic(instruction.intrinsic, result, operands);
+      for (unsigned i = 0; i < perTile; ++i)
+        tile[i] = LLVM::ExtractValueOp::create(e.b, e.loc, sums, i);
+    }
+}
+
+/// Accumulates a · b of f32 as TF32 onto `acc`: step by step, as registers hold what rounding lost of no more than one.
+void emitTF32(Emitter &e, const Instruction &instruction, Extents extents, const Split &a, const Split &b,
+              SmallVectorImpl<Value> &acc) {
+  for (unsigned k = 0; k < extents.k; ++k) {
+    // The small products first: they are lost beside the large one otherwise.
+    if (!a.low.empty())
+      emitStep(e, instruction, extents, k, a.low, b.high, acc);
+    if (!b.low.empty())
+      emitStep(e, instruction, extents, k, a.high, b.low, acc);
+    emitStep(e, instruction, extents, k, a.high, b.high, acc);
+  }
 }
 
 LogicalResult lowerMma(MmaOp op, Emitter &e) {
@@ -160,15 +174,11 @@ LogicalResult lowerMma(MmaOp op, Emitter &e) {
     bool three = op.getPrecision() == tile::Precision::TF32x3;
     Split a = splitTF32(e, aRegisters, three, isTF32(op.getA()));
     Split b = splitTF32(e, bRegisters, three, isTF32(op.getB()));
-    // The small products first: they are lost beside the large one otherwise.
-    if (three && !a.low.empty())
-      emitProduct(e, *instruction, extents, a.low, b.high, acc);
-    if (three && !b.low.empty())
-      emitProduct(e, *instruction, extents, a.high, b.low, acc);
-    emitProduct(e, *instruction, extents, a.high, b.high, acc);
+    emitTF32(e, *instruction, extents, a, b, acc);
   } else {
-    emitProduct(e, *instruction, extents, packWords(e, aRegisters, instruction->word),
-                packWords(e, bRegisters, instruction->word), acc);
+    SmallVector<Value> a = packWords(e, aRegisters, instruction->word), b = packWords(e, bRegisters, instruction->word);
+    for (unsigned step = 0; step < extents.k; ++step)
+      emitStep(e, *instruction, extents, step, a, b, acc);
   }
 
   if (halves) {

@@ -284,8 +284,7 @@ void addWgmmaLowerings(LoweringTable &table) {
   table.add<WgmmaFenceOp>(lowerFence);
   table.add<WgmmaWaitOp>(lowerWait);
   table.add<RoundTF32Op>([](RoundTF32Op op, Emitter &e) {
-    return e.perRegister(op,
-                         [&](ArrayRef<Value> in) { return e.bitcast(roundToTF32(in[0], e), in[0].getType()); });
+    return e.perRegister(op, [&](ArrayRef<Value> in) { return e.bitcast(roundToTF32(in[0], e), in[0].getType()); });
   });
   table.add<ProxyFenceOp>([](ProxyFenceOp, Emitter &e) {
     e.inlineAsm("fence.proxy.async.shared::cta;", "~{memory}", {}, {}, /*sideEffects=*/true);
