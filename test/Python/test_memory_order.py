@@ -515,3 +515,32 @@ def test_halves_of_rows(stride, seed):
     assert not report.findings
     np.testing.assert_array_equal(out, expected)
     assert (report.counters["barriers"] == 0) == (stride >= 2 * half)
+
+
+@weft.jit
+def rows_by_blocks(x, out, stride, first, n, ROWS: wl.constexpr, BLOCK: wl.constexpr):
+    rows, columns = wl.arange(0, ROWS)[:, None], wl.arange(0, BLOCK)[None, :]
+    for k in range(0, n, BLOCK):
+        mask = k + columns < n
+        at = out + first + rows * stride + k + columns
+        wl.store(at, wl.load(at, mask=mask) * 0.5 + wl.load(x + rows * n + k + columns, mask=mask), mask=mask)
+
+
+@pytest.mark.parametrize("kinds", [(np.int32, np.int32), (np.int64, np.int32), (np.int32, np.int64)])
+@pytest.mark.parametrize("stride", [32, 40, -40, 95, -95, 96, -96, 100])
+def test_rows_of_which_blocks_of_columns_are_taken(stride, kinds, seed):
+    """Rows are as long as the mask says: what one block stores another reads where the stride is less."""
+    rows, block, n = 16, 32, 96
+    random = np.random.default_rng(seed)
+    first = 0 if stride >= 0 else -stride * (rows - 1)
+    x = random.standard_normal((rows, n)).astype(np.float32)
+    out = random.standard_normal(abs(stride) * (rows - 1) + n).astype(np.float32)
+    expected = out.astype(np.float64)
+    places = first + stride * np.arange(rows)[:, None] + np.arange(n)
+    for k in range(0, n, block):
+        expected[places[:, k : k + block]] = expected[places[:, k : k + block]] * 0.5 + x[:, k : k + block]
+    given = (x, out, kinds[0](stride), np.int32(first), kinds[1](n))
+    report = simulate(rows_by_blocks, (1,), *given, num_warps=4, ROWS=rows, BLOCK=block)
+    assert not report.findings
+    np.testing.assert_allclose(out, expected, rtol=1e-5, atol=1e-5)
+    assert (report.counters["barriers"] == 0) == (abs(stride) >= n)

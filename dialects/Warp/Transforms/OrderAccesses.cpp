@@ -73,10 +73,19 @@ struct State {
 /// What goes before an op: a barrier, or one that is waited at where a stride is near.
 struct Planned {
   bool waits = false, fences = false, barrier = false;
-  llvm::SmallMapVector<Value, int64_t, 1> near = {};        // a stride, and from how many elements on it is far
+  SmallVector<FarStride, 1> near = {};                      // strides, and from where on they are far
   std::optional<std::pair<DeviceAccess, DeviceAccess>> why; // of a barrier: two accesses that may meet
 };
 using Plan = llvm::MapVector<Operation *, Planned>;
+
+/// Adds a stride, which is far where all that were added for it and its `end` say so.
+void addNear(SmallVectorImpl<FarStride> &near, const FarStride &far) {
+  auto known = llvm::find_if(near, [&](auto &each) { return each.stride == far.stride && each.end == far.end; });
+  if (known == near.end())
+    near.push_back(far);
+  else if (known->least)
+    known->least = far.least ? std::optional(std::max(*known->least, *far.least)) : std::nullopt;
+}
 
 /// Walks one kernel, and plans.
 class Orderer {
@@ -164,7 +173,7 @@ bool Orderer::needsBarrier(const DeviceAccess &access, const Ordering &ordering,
       planned.why.emplace(earlier, access);
       if (!far)
         return true;
-      planned.near[far->stride] = std::max(planned.near[far->stride], far->least);
+      addNear(planned.near, *far);
     } else if (!arraysApart && needsOrderInPlace(earlier, access)) {
       planned.why.emplace(earlier, access);
       return true;
@@ -196,8 +205,8 @@ void Orderer::visitAccess(const DeviceAccess &access, State &state) {
     all.waits |= planned.waits;
     all.fences |= planned.fences;
     all.barrier |= planned.barrier;
-    for (auto &[stride, least] : planned.near)
-      all.near[stride] = std::max(all.near[stride], least);
+    for (const FarStride &far : planned.near)
+      addNear(all.near, far);
     if (!all.why)
       all.why = planned.why;
   }
@@ -305,17 +314,37 @@ void Orderer::walk(Region &region, State &state) {
       visit(op, state);
 }
 
-/// A barrier that a block waits at where one of the strides is near: the same in all threads.
-static void insertWhereNear(OpBuilder &b, Location loc, const llvm::SmallMapVector<Value, int64_t, 1> &near) {
-  auto compare = [&](arith::CmpIPredicate predicate, Value stride, int64_t bound) -> Value {
-    Value constant = arith::ConstantOp::create(b, loc, b.getIntegerAttr(stride.getType(), bound));
-    return arith::CmpIOp::create(b, loc, predicate, stride, constant);
+/// Whether a stride is near: less than each of its bounds, either way.
+static Value isNear(OpBuilder &b, Location loc, const FarStride &far) {
+  auto constant = [&](Type type, int64_t number) -> Value {
+    return arith::ConstantOp::create(b, loc, b.getIntegerAttr(type, number));
   };
+  auto widened = [&](Value value, Type type) -> Value {
+    return value.getType() == type ? value : arith::ExtSIOp::create(b, loc, type, value);
+  };
+  auto isLess = [&](Value stride, Value bound, Value below) -> Value {
+    Value isBelow = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, stride, bound);
+    Value isAbove = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sgt, stride, below);
+    return arith::AndIOp::create(b, loc, isBelow, isAbove);
+  };
+  Type type = far.stride.getType();
+  Value isWithin;
+  if (far.least)
+    isWithin = isLess(far.stride, constant(type, *far.least), constant(type, -*far.least));
+  if (!far.end)
+    return isWithin;
+  Type wide = type.getIntOrFloatBitWidth() < far.end.getType().getIntOrFloatBitWidth() ? far.end.getType() : type;
+  Value end = widened(far.end, wide), below = arith::SubIOp::create(b, loc, constant(wide, 0), end);
+  Value isInColumns = isLess(widened(far.stride, wide), end, below);
+  return isWithin ? arith::AndIOp::create(b, loc, isWithin, isInColumns).getResult() : isInColumns;
+}
+
+/// A barrier that a block waits at where one of the strides is near: the same in all threads.
+static void insertWhereNear(OpBuilder &b, Location loc, ArrayRef<FarStride> near) {
   Value any;
-  for (auto &[stride, least] : near) {
-    Value below = compare(arith::CmpIPredicate::slt, stride, least);
-    Value isNear = arith::AndIOp::create(b, loc, below, compare(arith::CmpIPredicate::sgt, stride, -least));
-    any = any ? arith::OrIOp::create(b, loc, any, isNear).getResult() : isNear;
+  for (const FarStride &far : near) {
+    Value one = isNear(b, loc, far);
+    any = any ? arith::OrIOp::create(b, loc, any, one).getResult() : one;
   }
   BarrierOp::create(b, loc, any, /*withProducer=*/false, /*ofCluster=*/false);
 }

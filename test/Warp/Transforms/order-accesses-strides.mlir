@@ -501,4 +501,67 @@ func.func @halves(%x: !f32, %stride: i32, %y: tensor<4x32xf32, #grid>) {
   return
 }
 
+// Columns of all iterations are less than a scalar, by the mask: rows of a stride that is no less than that do not meet.
+// CHECK-LABEL: func.func @columns_of_a_loop
+// CHECK-SAME: %[[STRIDE:[a-z0-9]+]]: i32, %[[N:[a-z0-9]+]]: i32
+// CHECK: %[[BELOW:.*]] = arith.subi %c0_i32{{.*}}, %[[N]]
+// CHECK: %[[LESS:.*]] = arith.cmpi slt, %[[STRIDE]], %[[N]]
+// CHECK: %[[MORE:.*]] = arith.cmpi sgt, %[[STRIDE]], %[[BELOW]]
+// CHECK: %[[NEAR:.*]] = arith.andi %[[LESS]], %[[MORE]]
+// CHECK: warp.barrier where %[[NEAR]]
+// CHECK-NEXT: tile.store
+func.func @columns_of_a_loop(%x: !f32, %stride: i32, %n: i32, %y: tensor<4x32xf32, #grid>) {
+  %c0 = arith.constant 0 : i32
+  %c32 = arith.constant 32 : i32
+  %r = tile.make_range {start = 0 : i32, end = 4 : i32} : tensor<4xi32, #rows>
+  %strides = tile.splat %stride : i32 -> tensor<4xi32, #rows>
+  %rows = arith.muli %r, %strides : tensor<4xi32, #rows>
+  %e = tile.expand_dims %rows {axis = 1 : i32} : tensor<4xi32, #rows> -> tensor<4x1xi32, #warp.layout<[4, 1], lane = [[0, 0], [0, 0], [0, 0], [0, 0], [0, 0]], warp = [[1, 0], [2, 0]]>>
+  %down = tile.broadcast %e : tensor<4x1xi32, #warp.layout<[4, 1], lane = [[0, 0], [0, 0], [0, 0], [0, 0], [0, 0]], warp = [[1, 0], [2, 0]]>> -> tensor<4x32xi32, #grid>
+  %c = tile.make_range {start = 0 : i32, end = 32 : i32} : tensor<32xi32, #columns>
+  %f = tile.expand_dims %c {axis = 0 : i32} : tensor<32xi32, #columns> -> tensor<1x32xi32, #warp.layout<[1, 32], lane = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16]], warp = [[0, 0], [0, 0]]>>
+  %across = tile.broadcast %f : tensor<1x32xi32, #warp.layout<[1, 32], lane = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16]], warp = [[0, 0], [0, 0]]>> -> tensor<4x32xi32, #grid>
+  %b = tile.splat %x : !f32 -> !grid
+  %ends = tile.splat %n : i32 -> tensor<4x32xi32, #grid>
+  scf.for %k = %c0 to %n step %c32 : i32 {
+    %begins = tile.splat %k : i32 -> tensor<4x32xi32, #grid>
+    %column = arith.addi %begins, %across : tensor<4x32xi32, #grid>
+    %mask = arith.cmpi slt, %column, %ends : tensor<4x32xi32, #grid>
+    %at = arith.addi %down, %column : tensor<4x32xi32, #grid>
+    %p = tile.addptr %b, %at : !grid, tensor<4x32xi32, #grid>
+    tile.store %p, %y, %mask : !grid
+  }
+  return
+}
+
+// Columns that begin who knows where may be far below 0.
+// CHECK-LABEL: func.func @columns_from_anywhere
+// CHECK: scf.for
+// CHECK: warp.barrier{{$}}
+// CHECK-NEXT: tile.store
+func.func @columns_from_anywhere(%x: !f32, %stride: i32, %n: i32, %first: i32, %y: tensor<4x32xf32, #grid>) {
+  %c0 = arith.constant 0 : i32
+  %c32 = arith.constant 32 : i32
+  %r = tile.make_range {start = 0 : i32, end = 4 : i32} : tensor<4xi32, #rows>
+  %strides = tile.splat %stride : i32 -> tensor<4xi32, #rows>
+  %rows = arith.muli %r, %strides : tensor<4xi32, #rows>
+  %e = tile.expand_dims %rows {axis = 1 : i32} : tensor<4xi32, #rows> -> tensor<4x1xi32, #warp.layout<[4, 1], lane = [[0, 0], [0, 0], [0, 0], [0, 0], [0, 0]], warp = [[1, 0], [2, 0]]>>
+  %down = tile.broadcast %e : tensor<4x1xi32, #warp.layout<[4, 1], lane = [[0, 0], [0, 0], [0, 0], [0, 0], [0, 0]], warp = [[1, 0], [2, 0]]>> -> tensor<4x32xi32, #grid>
+  %c = tile.make_range {start = 0 : i32, end = 32 : i32} : tensor<32xi32, #columns>
+  %f = tile.expand_dims %c {axis = 0 : i32} : tensor<32xi32, #columns> -> tensor<1x32xi32, #warp.layout<[1, 32], lane = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16]], warp = [[0, 0], [0, 0]]>>
+  %across = tile.broadcast %f : tensor<1x32xi32, #warp.layout<[1, 32], lane = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16]], warp = [[0, 0], [0, 0]]>> -> tensor<4x32xi32, #grid>
+  %b = tile.splat %x : !f32 -> !grid
+  %ends = tile.splat %n : i32 -> tensor<4x32xi32, #grid>
+  scf.for %k = %c0 to %n step %c32 : i32 {
+    %begin = arith.addi %k, %first : i32
+    %begins = tile.splat %begin : i32 -> tensor<4x32xi32, #grid>
+    %column = arith.addi %begins, %across : tensor<4x32xi32, #grid>
+    %mask = arith.cmpi slt, %column, %ends : tensor<4x32xi32, #grid>
+    %at = arith.addi %down, %column : tensor<4x32xi32, #grid>
+    %p = tile.addptr %b, %at : !grid, tensor<4x32xi32, #grid>
+    tile.store %p, %y, %mask : !grid
+  }
+  return
+}
+
 }

@@ -7,6 +7,8 @@
 //   %p = x + w·row + at[0..32), at < w             difference: w·(r' - r) + (a' - a), |a' - a| < w: 0 for r' = r alone
 //   %p = x + w·i + at[0..64)                       difference of two iterations: w·k + (a' - a): never 0 if |w| >= 64
 //   %p = x + w·i + at[0..64), %q = %p + w          difference: w + (a' - a): never 0 if |w| >= 64
+//   %p = x + w·row + 32·i + at[0..32), 32·i + at < n   difference: w·(r' - r) + (c' - c), |c' - c| < n: 0 for r' = r and
+//                                                  c' = c alone if |w| >= n
 //   %p = x + 96·i + at[0..128), at < 96            difference of two iterations: 96·k + (a' - a), |a' - a| < 96: never 0
 //
 // Under a mask that says of a column that it is less than the stride of rows, two numbers are 0 if the address is: the rows'
@@ -259,23 +261,27 @@ static int64_t divisorOfStrides(const AffineAddress &x, const AffineAddress &y) 
 }
 
 /// The part of an address that is not counted in a stride, but for what is the same in all elements and iterations, where a
-/// mask says that it is less than the stride, and it is no less than 0.
-static std::optional<AffineSum> columnOf(const AffineAddress &address, Value stride, Value mask, size_t rank) {
+/// mask says that it is less than `end`, if that is given, or any scalar, and it is no less than 0.
+static std::optional<IndexBound> columnOf(const AffineAddress &address, Value end, Value mask, size_t rank) {
   for (const IndexBound &bound : boundsOf(mask)) {
     const AffineSum &column = bound.index;
     bool isNeverLess = column.constant >= 0 && countsUp(column);
-    if (bound.end == stride && haveSameSlope(column, address, rank) && isNeverLess)
-      return column;
+    if (bound.end && (!end || bound.end == end) && haveSameSlope(column, address, rank) && isNeverLess)
+      return bound;
   }
   return std::nullopt;
 }
 
-/// Whether two accesses, whose parts that are not counted in a stride are alike, have them less than the stride apart.
-static bool areInColumns(const AffineAddress &x, const AffineAddress &y, Value stride, const Pointers &earlier,
-                         const Pointers &later, size_t rank) {
-  std::optional<AffineSum> a = columnOf(x, stride, earlier.mask, rank), b = columnOf(y, stride, later.mask, rank);
-  return a && b && isOfOutside(*a) && isSame(a->symbols, b->symbols) &&
-         b->constant - a->constant == y.constant - x.constant;
+/// What two accesses, whose parts that are not counted in a stride are alike, have these less apart than: `end`, if that is
+/// given, or any scalar from outside of loops; null where no mask says so.
+static Value endOfColumns(const AffineAddress &x, const AffineAddress &y, Value end, const Pointers &earlier,
+                          const Pointers &later, size_t rank) {
+  std::optional<IndexBound> a = columnOf(x, end, earlier.mask, rank);
+  std::optional<IndexBound> b = a ? columnOf(y, a->end, later.mask, rank) : std::nullopt;
+  const bool isInBoth = b && isOutsideOfLoops(a->end) && isOfOutside(a->index) &&
+                        isSame(a->index.symbols, b->index.symbols) &&
+                        b->index.constant - a->index.constant == y.constant - x.constant;
+  return isInBoth ? a->end : Value();
 }
 
 /// Whether what two sums count in strides is the same for all elements in one iteration.
@@ -299,7 +305,7 @@ static Meeting meetingOfAlike(const AffineAddress &x, const AffineAddress &y, co
     auto &[stride, rows] = *x.strided.begin();
     auto &[another, others] = *y.strided.begin();
     if (stride == another && isAlike(rows, others, sizes.size()) && (sameIteration || isOfOutside(rows)) &&
-        areInColumns(x, y, stride, earlier, later, sizes.size())) {
+        endOfColumns(x, y, stride, earlier, later, sizes.size())) {
       sums.push_back({&rows, &others});
       multiples = {0, 0};
     }
@@ -425,6 +431,39 @@ static AffineSum takeRows(AffineAddress &address, Value stride) {
   return rows;
 }
 
+/// Where a stride is at least what the mask of both says that columns are less than, rows and columns of what meets are the
+/// same.
+static std::optional<FarStride> farByMask(const AffineAddress &x, const AffineAddress &y, const AffineSum &rows,
+                                          const AffineSum &others, Value stride, const Pointers &earlier,
+                                          const Pointers &later, bool sameIteration) {
+  SmallVector<int64_t> sizes = sizesOf(earlier, later, x.axes.size());
+  Value end = endOfColumns(x, y, {}, earlier, later, sizes.size());
+  if (!end || !isAlike(rows, others, sizes.size()) || !(sameIteration || isOfOutside(rows)))
+    return std::nullopt;
+  Equations left = settled(equationsOf({{&x, &y}, {&rows, &others}}, sizes, sameIteration), {0, 0});
+  return FarStride{stride, std::nullopt, end, left.size() == 0 ? Meeting::Unknown : Zeros(left).find()};
+}
+
+/// Where a stride is farther than elements of a tile reach from the first.
+static std::optional<FarStride> farByReach(const AffineAddress &x, const AffineAddress &y, const AffineSum &rows,
+                                           const AffineSum &others, Value stride, const Pointers &earlier,
+                                           const Pointers &later, bool sameIteration) {
+  SmallVector<int64_t> sizes = sizesOf(earlier, later, x.axes.size());
+  std::optional<RowsApart> between = rowsApart(rows, others, sizes.size(), sameIteration);
+  const bool isOfOneRound = sameIteration || (x.iterations.empty() && isOfOutside(x) && isOfOutside(rows));
+  if (!between || between->least() == 0 || !isOfOneRound)
+    return std::nullopt;
+  Equations equations = equationsOf({{&x, &y}}, sizes, /*sameIteration=*/true);
+  const int64_t reach = std::abs(equations.constants.front()) + equations.most(/*sum=*/0);
+  FarStride far{stride, reach / between->least() + 1, {}, Meeting::Nowhere};
+  if (!between->mayBeNone())
+    return far;
+  if (between->axis && *between->axis < sizes.size())
+    sizes[*between->axis] = 1;
+  far.inOne = Zeros(equationsOf({{&x, &y}}, sizes, /*sameIteration=*/true)).find();
+  return far;
+}
+
 std::optional<FarStride> weft::warp::farStrideOf(const Pointers &earlier, const Pointers &later, bool sameIteration) {
   if (earlier.pointer.getType() != later.pointer.getType())
     return std::nullopt;
@@ -435,17 +474,11 @@ std::optional<FarStride> weft::warp::farStrideOf(const Pointers &earlier, const 
   if (!stride)
     return std::nullopt;
   AffineSum rows = takeRows(*x, stride), others = takeRows(*y, stride);
-  SmallVector<int64_t> sizes = sizesOf(earlier, later, x->axes.size());
-  std::optional<RowsApart> between = rowsApart(rows, others, sizes.size(), sameIteration);
-  const bool isOfOneRound = sameIteration || (x->iterations.empty() && isOfOutside(*x) && isOfOutside(rows));
-  if (!between || between->least() == 0 || !isOfOneRound || !isAlike(*x, *y, sizes.size()))
+  if (!isAlike(*x, *y, x->axes.size()))
     return std::nullopt;
-  Equations equations = equationsOf({{&*x, &*y}}, sizes, /*sameIteration=*/true);
-  const int64_t reach = std::abs(equations.constants.front()) + equations.most(/*sum=*/0);
-  const FarStride far{stride, reach / between->least() + 1, Meeting::Nowhere};
-  if (!between->mayBeNone())
-    return far;
-  if (between->axis && *between->axis < sizes.size())
-    sizes[*between->axis] = 1;
-  return FarStride{stride, far.least, Zeros(equationsOf({{&*x, &*y}}, sizes, /*sameIteration=*/true)).find()};
+  std::optional<FarStride> reach = farByReach(*x, *y, rows, others, stride, earlier, later, sameIteration);
+  std::optional<FarStride> mask = farByMask(*x, *y, rows, others, stride, earlier, later, sameIteration);
+  if (!reach || reach->inOne == Meeting::Unknown || !mask || mask->inOne == Meeting::Unknown)
+    return mask && mask->inOne != Meeting::Unknown ? mask : reach;
+  return FarStride{stride, reach->least, mask->end, reach->inOne == mask->inOne ? reach->inOne : Meeting::SameElement};
 }

@@ -21,10 +21,12 @@ enum class Meeting : uint8_t { Nowhere, SameElement, Unknown };
 Meeting meetingOf(const Pointers &earlier, const Pointers &later, bool sameIteration);
 
 /// A stride, a scalar from outside of loops, that two accesses are some times apart: where it is at least `least`
-/// elements, either way, they touch no address twice but `inOne` row, where they are no stride apart.
+/// elements, or at least `end`, which all columns are less than, either way, they touch no address twice but `inOne` row,
+/// where they are no stride apart. One of the two bounds may not be known.
 struct FarStride {
   mlir::Value stride;
-  int64_t least;
+  std::optional<int64_t> least;
+  mlir::Value end;
   Meeting inOne;
 };
 
