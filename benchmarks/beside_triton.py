@@ -28,7 +28,6 @@ import re
 import statistics
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterable
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from typing import Any
@@ -36,6 +35,7 @@ from typing import Any
 from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
+from weft.folders import scratch_folder
 
 RATIOS = {
     "instructions": "instructions",
@@ -130,7 +130,8 @@ def measured(names: list[str], how: tuple[Any, ...], processes: int, console: Co
     context = multiprocessing.get_context("spawn")
     found: dict[str, dict[str, Any]] = {}
     with (
-        ProcessPoolExecutor(processes, mp_context=context, initializer=begin) as pool,
+        scratch_folder("weft-beside-") as folder,
+        ProcessPoolExecutor(processes, mp_context=context, initializer=begin, initargs=(folder,)) as pool,
         Progress(console=console) as bar,
     ):
         task = bar.add_task("kernels", total=len(names))
@@ -181,9 +182,9 @@ def main() -> int:
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1, help="how many measure at once")
     given = parser.parse_args()
     console = Console(width=None if sys.stdout.isatty() else 210)
-    with tempfile.TemporaryDirectory(prefix="inductor-") as folder:
+    with scratch_folder("weft-inductor-") as folder:
         if given.inductor:
-            launches_of_inductor(folder, console)
+            launches_of_inductor(str(folder), console)
         return compared(given, console)
 
 

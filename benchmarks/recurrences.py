@@ -20,6 +20,7 @@ from typing import Any
 import torch
 from rich.console import Console
 from rich.table import Table
+from weft.folders import scratch_folder
 
 #: flash-linear-attention's operators, and what they take; gk are decays by channel
 KINDS = {
@@ -32,11 +33,17 @@ KINDS = {
 
 def theirs(tokens: int, heads: int, channels: int, kind: str) -> dict[str, dict[str, int]]:
     """Warp instructions of the operator's launches, by kernel, of the forward and of the backward."""
+    with scratch_folder("weft-beside-") as folder:
+        return of_launches(folder, tokens, heads, channels, kind)
+
+
+def of_launches(folder: pathlib.Path, tokens: int, heads: int, channels: int, kind: str) -> dict[str, dict[str, int]]:
+    """The same, with caches in a folder."""
     from tile_kernels import installed, measured
     from tile_kernels.compiled import Peer
     from weft.compiler.jit import JITFunction
 
-    measured.begin(peer=False)
+    measured.begin(folder, peer=False)
     installed.TOKENS, installed.HEADS, installed.SIZE = tokens, heads, channels
     operator = installed.of_library(f"ops.{kind}", f"chunk_{kind}")
     sequences = installed.sequences(*KINDS[kind]).items()
@@ -60,7 +67,7 @@ def theirs(tokens: int, heads: int, channels: int, kind: str) -> dict[str, dict[
         out.backward(torch.randn_like(out))
     finally:
         JITFunction._call = original
-    peer = Peer()
+    peer = Peer(folder / "triton")
     found: dict[str, dict[str, int]] = {"forward": {}, "backward": {}}
     for number, launch in enumerate(launches):
         fixed = {p.name for p in launch.kernel.params if p.is_constexpr}

@@ -19,11 +19,11 @@ import os
 import pathlib
 import re
 import statistics
-import tempfile
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
+from weft.folders import scratch_folder
 
 _BUDGET = 150.0  # milliseconds of runs a kernel
 _MOST_RUNS = 100
@@ -31,9 +31,16 @@ _MOST_RUNS = 100
 
 def timed(by: str, pattern: str, seed: int, results: Any) -> None:
     """Put a row a kernel into the queue, then None: a kernel that fails gives its error."""
+    with scratch_folder("weft-on-gpu-") as folder:
+        os.environ["WEFT_CACHE_DIR"] = str(folder)
+        measure_all(by, pattern, seed, results)
+    results.put(None)
+
+
+def measure_all(by: str, pattern: str, seed: int, results: Any) -> None:
+    """A row a kernel, into the queue."""
     import torch
 
-    os.environ["WEFT_CACHE_DIR"] = tempfile.mkdtemp(prefix="weft-cache-")
     if by == "Weft":
         from weft.triton.replace import replace
 
@@ -53,7 +60,6 @@ def timed(by: str, pattern: str, seed: int, results: Any) -> None:
         if "CUDA" in row["error"]:
             break  # the context may be lost
         torch.cuda.empty_cache()
-    results.put(None)
 
 
 def _measure(case: Any, moved: float, operations: float) -> dict[str, Any]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import importlib
 import multiprocessing
+import pathlib
 import re
-import tempfile
 import time
 from dataclasses import dataclass
 from typing import Any
@@ -182,12 +182,13 @@ def by_triton(wanted: Request) -> Made:
 
 
 class Peer:
-    """A process in which ``triton`` is Triton: this one has Weft in its place. It ends with this one."""
+    """A process in which ``triton`` is Triton, with its cache in a folder: this one has Weft in its place. It ends with
+    this one."""
 
-    def __init__(self) -> None:
+    def __init__(self, folder: pathlib.Path) -> None:
         context = multiprocessing.get_context("spawn")
         self.pipe, other = context.Pipe()
-        context.Process(target=_serve, args=(other,), daemon=True).start()
+        context.Process(target=_serve, args=(other, str(folder)), daemon=True).start()
 
     def compile(self, wanted: Request) -> Made:
         """Triton's PTX. Raises RuntimeError with Triton's words."""
@@ -198,7 +199,7 @@ class Peer:
         return found
 
 
-def _serve(pipe: Any) -> None:
+def _serve(pipe: Any, folder: str) -> None:
     """Compile what is asked for, everything anew, and once for nothing, so that no kernel pays for what a process does
     first."""
     import warnings
@@ -207,7 +208,7 @@ def _serve(pipe: Any) -> None:
     from triton import knobs
 
     knobs.compilation.always_compile = True
-    knobs.cache.dir = tempfile.mkdtemp(prefix="beside-triton-")
+    knobs.cache.dir = folder
     by_triton(warm())
     while True:
         try:

@@ -6,7 +6,6 @@ from __future__ import annotations
 import dataclasses
 import os
 import pathlib
-import tempfile
 import warnings
 import zlib
 from typing import Any
@@ -31,19 +30,20 @@ ROUNDING = {
 }
 
 
-def begin(peer: bool = True) -> None:
-    """Make this process one that measures: Weft stands in Triton's place, and Triton in a process beside it."""
+def begin(folder: pathlib.Path, peer: bool = True) -> None:
+    """Make this process one that measures, with its caches in a folder: Weft stands in Triton's place, and Triton in a
+    process beside it."""
     warnings.simplefilter("ignore")
     os.environ["WEFT_CACHE"] = "0"
     os.environ.setdefault("WEFT_AUTOTUNE", "first")
-    os.environ["WEFT_CACHE_DIR"] = tempfile.mkdtemp(prefix="beside-weft-")
+    os.environ["WEFT_CACHE_DIR"] = str(folder / f"weft-{os.getpid()}")
     torch.set_num_threads(1)
     from weft.triton.replace import replace
 
     replace()
     load()
     by_weft(warm())
-    _state["peer"] = Peer() if peer else None
+    _state["peer"] = Peer(folder / f"triton-{os.getpid()}") if peer else None
 
 
 def made(name: str, seed: int) -> Case:

@@ -5,9 +5,11 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import os
 import pathlib
 import shutil
+import tempfile
 import threading
 from collections.abc import Iterator
 
@@ -52,6 +54,42 @@ def new_file(path: str | os.PathLike[str]) -> Iterator[pathlib.Path]:
             beside.replace(target)
     finally:
         beside.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def scratch_folder(prefix: str, parent: str | os.PathLike[str] | None = None) -> Iterator[pathlib.Path]:
+    """A folder in ``parent``, or where temporary files go, that is removed at the end. Those of the same prefix whose
+    processes ended before their time are removed first: a process holds a lock on its own."""
+    place = pathlib.Path(parent or tempfile.gettempdir())
+    for left in place.glob(f"{prefix}*"):
+        _remove_if_left(left)
+    while True:
+        folder = pathlib.Path(tempfile.mkdtemp(prefix=prefix, dir=place))
+        lock = os.open(folder, os.O_RDONLY)
+        with contextlib.suppress(OSError):  # some file systems have no locks: nobody takes the folder for one left
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        if folder.exists():
+            break
+        os.close(lock)  # another process found it before the lock was held
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        os.close(lock)
+
+
+def _remove_if_left(folder: pathlib.Path) -> None:
+    try:
+        lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    except OSError:  # gone, another user's, or no folder
+        return
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        shutil.rmtree(folder, ignore_errors=True)
+    except OSError:  # somebody's
+        pass
+    finally:
+        os.close(lock)
 
 
 @contextlib.contextmanager

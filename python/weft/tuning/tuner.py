@@ -9,8 +9,6 @@ import contextlib
 import dataclasses
 import pathlib
 import secrets
-import shutil
-import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,6 +20,7 @@ from weft.compiler import ptxas
 from weft.cycles.judge import judged
 from weft.cycles.rates import rates_of
 from weft.errors import Error
+from weft.folders import scratch_folder
 from weft.programs import choices
 from weft.programs.buckets import Bucket, Symbols
 from weft.programs.explain import some_sizes
@@ -209,13 +208,13 @@ class _Run:
     @contextlib.contextmanager
     def _prepared(self) -> Iterator[None]:
         """While it lasts there are processes, and a folder for inputs and references."""
-        self.cases = tempfile.mkdtemp(prefix="weft-tune-", dir=self.options.folder)
-        self.pool, self.written = self._pool(), 0
-        try:
-            yield
-        finally:
-            self.pool.close()
-            shutil.rmtree(self.cases, ignore_errors=True)
+        with scratch_folder("weft-tuning-", self.options.folder) as folder:
+            self.cases = str(folder)
+            self.pool, self.written = self._pool(), 0
+            try:
+                yield
+            finally:
+                self.pool.close()
 
     def _all_trials(self) -> list[_Trial]:
         """Every candidate, measured."""
