@@ -368,10 +368,9 @@ public:
       with[load] = layout;
     LayoutPlan other = replan(with);
     int64_t otherCost = costOf(function, other, axes, target);
-    // An estimate of rows that may lie anywhere is not trusted with much more traffic.
-    constexpr int64_t mostTimes = 3;
+    // What a kernel then executes is an estimate, which is not trusted with much more traffic: half as much again.
     if (otherCost >= cost ||
-        sectorsRead(function, other, axes, target) > mostTimes * sectorsRead(function, plan, axes, target))
+        2 * sectorsRead(function, other, axes, target) > 3 * sectorsRead(function, plan, axes, target))
       return false;
     plan = std::move(other);
     cost = otherCost;

@@ -197,8 +197,8 @@ def TileUnrollLoops : Pass<"tile-unroll-loops", "::mlir::func::FuncOp"> {
   let description = [{
     A loop whose bounds and step are constants, and whose iterations come to some 600 instructions of a thread together, becomes these iterations, one after
     another; loops inside of others come first. What depends on the loop's number alone is a constant then, as are the rows and columns of a stencil, and
-    loads of several iterations are in flight together. Loops that hold products, reductions, scans or other loops stay, and those of which who wrote the
-    kernel said how they are to run: `tile.warp_specialize`, and `tile.num_stages` where there are loads that would run ahead of their iterations, which are
+    loads of several iterations are in flight together. Loops that hold products, scans, other loops, or reductions that they add up, which
+    threads bring together behind the loop, stay, and those of which who wrote the kernel said how they are to run: `tile.warp_specialize`, and `tile.num_stages` where there are loads that would run ahead of their iterations, which are
     those under no condition. Of a loop without products and loops inside that carries `tile.unroll_factor`, that many iterations stand one after another in
     one turn, and a second loop has the rest.
 

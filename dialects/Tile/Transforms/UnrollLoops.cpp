@@ -37,10 +37,23 @@ int64_t elementsOf(Type type, int64_t threads) {
   return tensor ? llvm::divideCeil(tensor.getNumElements(), threads) : 1;
 }
 
+/// About as many instructions as a thread needs for a reduction: one for each element, and for each result of its warp's
+/// five exchanges between lanes, each taken in. Nothing of what a loop adds up, which lanes bring together behind it.
+std::optional<int64_t> instructionsOfReduction(ReduceOp op, int64_t threads) {
+  constexpr int64_t lanes = 32, ofResult = 10;
+  if (llvm::any_of(op->getUsers(), [](Operation *user) { return isa<arith::AddFOp>(user); }))
+    return std::nullopt;
+  int64_t found = 0;
+  for (auto [source, result] : llvm::zip_equal(op.getSources(), op.getResults()))
+    found += elementsOf(source.getType(), threads) + ofResult * elementsOf(result.getType(), threads / lanes);
+  return found;
+}
+
 /// About as many instructions as a thread needs for an op of a body; nothing where that is more than its elements tell.
 std::optional<int64_t> instructionsOf(Operation *op, int64_t threads) {
-  if (isa<DotOp, RowDotOp, ReduceOp, ScanOp, GatherOp, HistogramOp, InlineAsmOp, PrintOp, AssertOp,
-          LoopLikeOpInterface>(op))
+  if (auto reduce = dyn_cast<ReduceOp>(op))
+    return instructionsOfReduction(reduce, threads);
+  if (isa<DotOp, RowDotOp, ScanOp, GatherOp, HistogramOp, InlineAsmOp, PrintOp, AssertOp, LoopLikeOpInterface>(op))
     return std::nullopt;
   if (op->hasTrait<OpTrait::ConstantLike>() || op->hasTrait<OpTrait::IsTerminator>() ||
       isa<SplatOp, BroadcastOp, ExpandDimsOp, ReshapeOp, PromiseOp, AssumeOp>(op))

@@ -73,7 +73,7 @@ func.func @unknown(%x: f32, %n: i32) -> f32 {
 
 // -----
 
-// Copies run ahead of products, and sums exchange what threads hold.
+// Copies run ahead of products, and what a loop adds up threads bring together behind it.
 // CHECK-LABEL: func.func @products
 // CHECK:         scf.for
 // CHECK:         scf.for
@@ -101,6 +101,52 @@ func.func @products(%a: tensor<16x16xf16>, %x: tensor<16x16xf32>) -> (tensor<16x
     scf.yield %next : f32
   }
   return %r, %t : tensor<16x16xf32>, f32
+}
+
+// -----
+
+// Largest numbers of a block of 128, which are no sums: two iterations are 2 · (1 + 10) instructions and some.
+// CHECK-LABEL: func.func @largest
+// CHECK-NOT:     scf.for
+// CHECK-COUNT-2: tile.reduce
+func.func @largest(%p: tensor<128x!tile.ptr<f32>>, %x: f32) -> f32 {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %c2 = arith.constant 2 : i32
+  %r = scf.for %i = %c0 to %c2 step %c1 iter_args(%most = %x) -> (f32) : i32 {
+    %steps = tile.splat %i : i32 -> tensor<128xi32>
+    %at = tile.addptr %p, %steps : tensor<128x!tile.ptr<f32>>, tensor<128xi32>
+    %v = tile.load %at : tensor<128x!tile.ptr<f32>>
+    %largest = tile.reduce %v {axis = 0 : i32} : (tensor<128xf32>) -> f32 {
+    ^bb0(%a: f32, %b: f32):
+      %m = arith.maximumf %a, %b : f32
+      tile.yield %m : f32
+    }
+    %next = arith.maximumf %most, %largest : f32
+    scf.yield %next : f32
+  }
+  return %r : f32
+}
+
+// -----
+
+// Each of 64 rows' largest number is five exchanges; four warps share the rows: eight iterations are more than 600.
+// CHECK-LABEL: func.func @largest_of_rows
+// CHECK:         scf.for
+func.func @largest_of_rows(%x: tensor<64x64xf32>, %y: tensor<64xf32>) -> tensor<64xf32> {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %c8 = arith.constant 8 : i32
+  %r = scf.for %i = %c0 to %c8 step %c1 iter_args(%most = %y) -> (tensor<64xf32>) : i32 {
+    %largest = tile.reduce %x {axis = 1 : i32} : (tensor<64x64xf32>) -> tensor<64xf32> {
+    ^bb0(%a: f32, %b: f32):
+      %m = arith.maximumf %a, %b : f32
+      tile.yield %m : f32
+    }
+    %next = arith.maximumf %most, %largest : tensor<64xf32>
+    scf.yield %next : tensor<64xf32>
+  }
+  return %r : tensor<64xf32>
 }
 
 // -----
