@@ -3,6 +3,7 @@
 
 import itertools
 
+import numpy as np
 import pytest
 import weft
 import weft.language as wl
@@ -10,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from language_support import SCALARS, matches, tile_ir
 from weft.compiler import signature
+from weft.compiler.diagnostics import CompilationError
 from weft.language import errors, literals, operators, promotion
 from weft.language.value import tensor
 
@@ -114,6 +116,35 @@ def test_operators_choose_by_signedness(name):
         matches(ir, "arith.maxsi", "arith.minsi", "arith.cmpi slt", "arith.cmpi sge")
     else:
         matches(ir, "arith.maxui", "arith.minui", "arith.cmpi ult", "arith.cmpi uge")
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.uint16, np.int32])
+def test_operators_as_methods(kind, seed):
+    @weft.jit
+    def kernel(x, y, z):
+        at = wl.arange(0, 64)
+        a = wl.load(x + at)
+        b = a.__lshift__(4).to(a.dtype).__rshift__(4).__and__(7)
+        c = b.__add__(1).__radd__(2).__mul__(3).__rsub__(100).__floordiv__(2).__mod__(11).__or__(16).__xor__(3)
+        wl.store(y + at, wl.where(c.__gt__(20).__not__(), c.__invert__(), c.__rshift__(3).__rlshift__(1)))
+        wl.store(z + at, a.to(wl.float32).__truediv__(4.0).__rtruediv__(1.0).__neg__().__le__(-0.5))
+
+    x = np.random.default_rng(seed).integers(1, 100, 64).astype(kind)
+    y, z = np.zeros_like(x), np.zeros(64, np.bool_)
+    kernel[1,](x, y, z)
+    b = ((x << 4).astype(kind) >> 4) & 7
+    c = ((100 - (2 + (b + 1)) * 3) // 2 % 11 | 16) ^ 3
+    np.testing.assert_array_equal(y, np.where(c > 20, 1 << (c >> 3), ~c).astype(kind))
+    np.testing.assert_array_equal(z, -1 / (x / np.float32(4)) <= -0.5)
+
+
+def test_methods_that_are_no_operators_are_unknown():
+    @weft.jit
+    def kernel(x):
+        wl.store(x, wl.load(x).__bool__())
+
+    with pytest.raises(CompilationError, match="no attribute '__bool__'"):
+        kernel.compile("x:*i32")
 
 
 def test_dtype_questions():

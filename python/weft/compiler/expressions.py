@@ -207,7 +207,8 @@ class Expressions(Visitor):
         owner, name = self.expression(node.value), node.attr
         self.at(node)
         if isinstance(owner, tensor):
-            if name.startswith("_") or name in _HIDDEN or not hasattr(type(owner), name):
+            is_named = name in operators.METHODS or not (name.startswith("_") or name in _HIDDEN)
+            if not is_named or not hasattr(type(owner), name):
                 public = [n for n in dir(tensor) if not n.startswith("_") and n not in _HIDDEN]
                 raise errors.unknown_attribute(f"a tensor of type {describe(owner.type)}", name, public)
             return getattr(owner, name)

@@ -289,6 +289,17 @@ BINARY: dict[str, Callable[[Any, Any], tensor]] = {
 }
 
 
+#: operators as methods of tensors: kernels may call them by these names
+METHODS: set[str] = set()
+
+
+def _method(name: str, function: Callable[..., Any]) -> None:
+    if function.__name__ == "<lambda>":
+        function.__name__ = name
+    attach(name, builtin(function))
+    METHODS.add(name)
+
+
 def _install() -> None:
     """Give tensors the operators, so that the language's own functions can use them."""
     names = {
@@ -306,13 +317,14 @@ def _install() -> None:
     }
     for symbol, name in names.items():
         function = BINARY[symbol]
-        attach(f"__{name}__", lambda self, other, f=function: f(self, unwrap(other)))
-        attach(f"__r{name}__", lambda self, other, f=function: f(unwrap(other), self))
+        _method(f"__{name}__", lambda self, other, f=function: f(self, unwrap(other)))
+        _method(f"__r{name}__", lambda self, other, f=function: f(unwrap(other), self))
     for symbol, name in {"==": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}.items():
-        attach(f"__{name}__", lambda self, other, s=symbol: compare(s, self, unwrap(other)))
-    attach("__neg__", neg)
-    attach("__pos__", lambda self: self)
-    attach("__invert__", invert)
+        _method(f"__{name}__", lambda self, other, s=symbol: compare(s, self, unwrap(other)))
+    _method("__neg__", neg)
+    _method("__pos__", lambda self: self)
+    _method("__invert__", invert)
+    _method("__not__", logical_not)
     attach("logical_and", logical_and)
     attach("logical_or", logical_or)
 
