@@ -49,17 +49,6 @@ struct Sum {
   MachineInstr *addition, *product;
 };
 
-/// LLVM's header of opcodes is not installed; their names are.
-const StringMap<unsigned> &opcodesByName(const TargetInstrInfo &instructions) {
-  static const StringMap<unsigned> opcodes = [&] {
-    StringMap<unsigned> found;
-    for (unsigned opcode = 0; opcode < instructions.getNumOpcodes(); ++opcode)
-      found.try_emplace(instructions.getName(opcode), opcode);
-    return found;
-  }();
-  return opcodes;
-}
-
 class Joining {
 public:
   explicit Joining(MachineFunction &function)
@@ -152,6 +141,16 @@ bool Joining::run(MachineBasicBlock &block) {
   return changed;
 }
 } // namespace
+
+const StringMap<unsigned> &opcodesByName(const TargetInstrInfo &instructions) {
+  static const StringMap<unsigned> opcodes = [&] {
+    StringMap<unsigned> found;
+    for (unsigned opcode = 0; opcode < instructions.getNumOpcodes(); ++opcode)
+      found.try_emplace(instructions.getName(opcode), opcode);
+    return found;
+  }();
+  return opcodes;
+}
 
 bool AddressesInLoops::runOnMachineFunction(MachineFunction &function) {
   Joining joining(function);

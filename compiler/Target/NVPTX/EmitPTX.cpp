@@ -9,6 +9,7 @@
 #include "compiler/Target/NVPTX/Optimise.h"
 #include "compiler/Target/NVPTX/OrderForRegisters.h"
 #include "compiler/Target/NVPTX/RecomputeNumbers.h"
+#include "compiler/Target/NVPTX/WideProducts.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/Transforms/Passes.h"
 #include "mlir/IR/DialectRegistry.h"
@@ -282,7 +283,8 @@ FailureOr<EmittedPTX> emitPTX(ModuleOp module, const TargetInfo &target, EmitOpt
   RegisterLimits limits{options.registers ? options.registers : target.registersPerThread,
                         target.registersPerProcessor};
   auto ownPasses = [&]() -> llvm::SmallVector<llvm::Pass *> {
-    return {createAddressesInLoops(), createRecomputeNumbers(), createOrderForRegisters(limits, reports)};
+    return {createWideProducts(), createAddressesInLoops(), createRecomputeNumbers(),
+            createOrderForRegisters(limits, reports)};
   };
   std::optional<std::string> text = selectInstructions(*llvmModule, *machine, ownPasses, options.verify);
   if (!text)

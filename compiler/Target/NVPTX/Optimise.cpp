@@ -7,6 +7,7 @@
 #include "compiler/Target/NVPTX/ConstantsLast.h"
 #include "compiler/Target/NVPTX/ScaleIndices.h"
 #include "compiler/Target/NVPTX/ShareAddresses.h"
+#include "compiler/Target/NVPTX/WideProducts.h"
 #include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
@@ -253,6 +254,7 @@ void optimise(llvm::Module &module, llvm::TargetMachine &machine) {
     addOneIndexToRows(found, evolution);
     shareAddresses(function);
     scaleIndices(function, found);
+    keepNumbersOfProducts(function);
     keepAddressesWhole(found, evolution);
     keepMasksBeforeLoops(found);
   }
