@@ -29,6 +29,7 @@ FAMILIES = (
     "indexed",
     "irregular",
     "operators",
+    "points",
     "installed",
 )
 

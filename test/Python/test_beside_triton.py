@@ -136,7 +136,9 @@ def test_is_right_on_hopper(hopper_rows, name):
 #: of which these figures are at most Triton's: what indices address is loaded ahead; vectors come as what they meet
 #: wants them, exchanges that do not wait for one another share a barrier, and operands of multiply-adds are read a few
 #: at a time; one warp copies what all would load, and operands of 8 bits are read as they lie; truths are counted under
-#: predicates, and rows that lie far apart wait for nobody; what TF32 leaves of float32 is multiplied step by step
+#: predicates, and rows that lie far apart wait for nobody; what TF32 leaves of float32 is multiplied step by step;
+#: layouts are not moved for much more that is read, short loops are their iterations, products of widened numbers are
+#: of 32 bits, and blocks of a row's columns do not meet the next row's
 AT_MOST = {
     "GPTQ matmul, groups in any order, 5 rows f16": ("exposed_loads", "registers", "barriers", "read"),
     "attention of int8 scores D 64 f16": ("exposed_loads", "spill_bytes"),
@@ -156,6 +158,10 @@ AT_MOST = {
     "weights of 4 bits unpacked f16": ("instructions", "barriers"),
     "matmul 64x64x64 TN f32 by multiply-adds": ("instructions", "wavefronts", "registers", "spill_bytes", "barriers"),
     "matmul f32 in three tf32": ("instructions", "per_product", "registers", "spill_bytes"),
+    "forces between points of a plane f32": ("instructions", "read", "barriers", "registers"),
+    "means of the largest by counts of bins f32": ("instructions", "read", "barriers"),
+    "sums over neighbours by a table f32": ("instructions", "read", "barriers", "registers"),
+    "a sigmoid gate backward, rows in blocks bf16": ("instructions", "barriers", "registers"),
 }
 
 
