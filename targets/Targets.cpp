@@ -163,6 +163,23 @@ constexpr Gpu gb202Gpus[] = {{.key = "RTX5090",
                               .matrix = rtx5090Rates,
                               .source = "NVIDIA RTX Blackwell GPU architecture whitepaper (2025), appendix A"}};
 
+constexpr MatrixRate b200Rates[] = {{"f16", 2'250'000}, {"bf16", 2'250'000}, {"tf32", 1'125'000}, {"f64", 37'000},
+                                    {"s8", 4'500'000},  {"e4m3", 4'500'000}, {"e5m2", 4'500'000}};
+constexpr Gpu gb100Gpus[] = {
+    {.key = "B200",
+     .name = "B200 SXM 180 GB",
+     .multiprocessors = 148,
+     .clock = 1.965,
+     .memoryBandwidth = 8000,
+     .float32 = 75'000,
+     .float64 = 37'000,
+     .l2BytesPerClock = 7016,
+     .l2Bytes = 126 * mebibyte,
+     .matrix = b200Rates,
+     .source =
+         "NVIDIA HGX B200 data sheet (2025), whose matrix rates are those of tcgen05; multiprocessors, clock and L2 "
+         "cache as CUDA reports them"}};
+
 constexpr Target table[] = {
     {.name = "sm_80",
      .ptxVersion = 80,
@@ -220,6 +237,21 @@ constexpr Target table[] = {
      .mma = adaMma,
      .asyncCopyBytes = asyncSizes,
      .gpus = ad102Gpus},
+    // Products are those of single warps: no compiler of these kernels makes products in tensor memory (tcgen05) yet.
+    {.name = "sm_100a",
+     .ptxVersion = 86,
+     .sharedBytesPerBlock = 227 * 1024,
+     .sharedBytesPerProcessor = 228 * 1024,
+     .maxWarpsPerProcessor = 64,
+     .maxBlocksPerProcessor = 32,
+     .bf16Arithmetic = true,
+     .float8Conversions = true,
+     .mma = hopperMma,
+     .matrixStores = true,
+     .roundsTF32ToEven = true,
+     .asyncCopyBytes = asyncSizes,
+     .boxCopies = {.mostRank = 5},
+     .gpus = gb100Gpus},
     {.name = "sm_120",
      .ptxVersion = 87,
      .sharedBytesPerBlock = 99 * 1024,

@@ -82,9 +82,9 @@ def test_a_device_has_the_target_that_suits_it():
     for target in targets().values():
         capability = (target.capability // 10, target.capability % 10)
         assert target_for(capability, target.shared_bytes_per_block) == target.name
-    # none of these is in the table: Orin and B200 hold the tiles of the default, a GB10 those of its family
+    # none of these is in the table: Orin and B300 hold the tiles of the default, a GB10 those of its family
     assert target_for((8, 7), 163 << 10) == "sm_80"
-    assert target_for((10, 0), 227 << 10) == "sm_80"
+    assert target_for((10, 3), 227 << 10) == "sm_80"
     assert target_for((12, 1), 99 << 10) == "sm_120"
     assert target_for((7, 5), 64 << 10) is None
 
@@ -244,7 +244,8 @@ def test_ptx_names_its_target_and_assembles(name):
     assert f".version {version // 10}.{version % 10}\n.target {name}\n" in form.ptx
     if find_tool("ptxas"):
         found = assemble(form.ptx, name)
-        assert found.spill_store_bytes <= 16  # on sm_90a and sm_120 dq's kernel stores 12 bytes
+        # dq's kernel stores 12 bytes on sm_90a and sm_120, 20 on sm_100a
+        assert found.spill_store_bytes <= (20 if name == "sm_100a" else 16)
 
 
 # ---- The tuner
