@@ -229,3 +229,18 @@ def test_on_a_device(device):
     script = f"import test_persistent as own; print(own.launch_both({device!r}))"
     done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=False)
     assert done.stdout.strip() == "True", done.stderr
+
+
+def test_tuner_tries_them(tmp_path, monkeypatch):
+    """A candidate that is said is measured, kept and read again."""
+    monkeypatch.setenv("WEFT_CACHE_DIR", str(tmp_path))
+    signature = ", ".join(f"{each}:fp16[B,H,N,128]:16" for each in "qkv")
+    candidates = {"forward": ["128x64x8x2", "128x64x8x2x0x1x1"]}
+    for reused in (0, 2):
+        result = weft.tuning.tune(
+            weft.program(full), target="sm_90a", sizes={"B": 1, "H": 1, "N": 256}, signature=signature, backward=False,
+            candidates=candidates, jobs=1,
+        )  # fmt: skip
+        assert result.reused >= reused
+        row = next(row for row in result.rows if len(row.schedule) == 7)
+        assert row.status in ("chosen", "lost") and row.seconds > 0  # right, and ranked

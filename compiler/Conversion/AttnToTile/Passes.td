@@ -36,7 +36,7 @@ def AttnChooseSchedules : Pass<"attn-choose-schedules", "::mlir::ModuleOp"> {
   let description = [{
     Each attention, and each of the kernels of an attention's gradient, gets a `#attn.schedule`: the one that `choices`
     has for it, else the one that it has, else the default. A choice is NUMBER.KERNEL=ROWSxCOLUMNSxWARPSxSTAGES, and
-    xCHANNELS where values are wide; the kernels are `forward`, `backward.query`, `backward.keys` and,
+    xCHANNELS where values are wide, or 0, xPROGRAMS of a cluster, and x1 for a persistent kernel; the kernels are `forward`, `backward.query`, `backward.keys` and,
     where dv is made apart from dk, `backward.values`.
 
     A choice for a kernel that is no attention's is PART.KIND.NUMBER=ROWSxWARPS, such as forward.rows.0=32x4: of the

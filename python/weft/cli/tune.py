@@ -56,9 +56,10 @@ def add(commands: Any) -> None:
     part.add_argument("--input", action="append", default=[], metavar="NAME=FILE.npy",
                       help="an input that cannot be made up, such as lengths; no size is reduced then")  # fmt: skip
     part.add_argument("--candidate", action="append", default=[], metavar="PLACE=SCHEDULE",
-                      help="a schedule to try, in the place of those generated: [N.]ROLE=RxCxWxS[xK], rows, columns, "
-                      "warps, stages, and channels of wide values, of the role forward, backward.query, backward.keys "
-                      "or backward.values (of attention N); or rows and warps of another kernel, such as "
+                      help="a schedule to try, in the place of those generated: [N.]ROLE=RxCxWxS[xK[xP[x1]]], rows, "
+                      "columns, warps, stages, and channels of wide values (else 0), programs of a cluster, 1 where "
+                      "one block on each multiprocessor goes over the programs, of the role forward, backward.query, "
+                      "backward.keys or backward.values (of attention N); or rows and warps of another kernel, such as "
                       "forward.rows.0=32x4; repeat for more")  # fmt: skip
     part.add_argument("--limit", type=_limit, default=16, metavar="N",
                       help="candidates for each kernel (default: 16); 'all': all that the target can hold, up to 512, "

@@ -93,14 +93,14 @@ def _wrong(record: Any) -> str:
     if not all(isinstance(each, str) for each in record["functions"]):
         return "expected functions to be names"
     if not all(map(_is_schedule, record["schedules"].values())):
-        return "expected schedules to be lists of 2, 4, 5 or 6 sizes"
+        return "expected schedules to be lists of 2, 4, 5, 6 or 7 sizes"
     if not all(isinstance(each, dict) for each in record["launches"]):
         return "expected launches to be objects"
     return ""
 
 
 def _is_schedule(value: Any) -> bool:
-    if not isinstance(value, list) or len(value) not in (2, 4, 5, 6):
+    if not isinstance(value, list) or len(value) not in (2, 4, 5, 6, 7):
         return False
     return all(type(each) is int and each >= 0 for each in value) and (len(value) == 2 or all(value[:4]))
 
