@@ -97,8 +97,8 @@ STORED = "tcgen05.wait::st.sync.aligned;\n"
 
 
 def descriptor(start: int, leading: int, stride: int, span: int) -> int:
-    """A matrix descriptor of tcgen05, for shared memory that begins at byte 0."""
-    code = {0: 0, 128: 2, 64: 4, 32: 6}[span]
+    """A matrix descriptor of tcgen05, for shared memory that begins at byte 0; span 129: of 128 bytes by 32 bytes."""
+    code = {0: 0, 129: 1, 128: 2, 64: 4, 32: 6}[span]
     return (start >> 4) & 0x3FFF | (leading >> 4) << 16 | (stride >> 4) << 32 | 1 << 46 | code << 61
 
 

@@ -32,6 +32,19 @@ def persistent(
         c_desc.store([row, column], sums.to(tl.float16))
 
 
+@triton.jit
+def scaled_matmul(
+    a, b, a_scales, b_scales, c, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr, A: tl.constexpr, B: tl.constexpr,
+    A_PACKED: tl.constexpr, B_PACKED: tl.constexpr,
+):  # fmt: skip
+    m, n, scales = tl.arange(0, M), tl.arange(0, N), tl.arange(0, K // 32)
+    left = tl.load(a + m[:, None] * (K // A_PACKED) + tl.arange(0, K // A_PACKED)[None, :])
+    right = tl.load(b + n[None, :] * (K // B_PACKED) + tl.arange(0, K // B_PACKED)[:, None])
+    left_scales = tl.load(a_scales + m[:, None] * (K // 32) + scales[None, :])
+    right_scales = tl.load(b_scales + n[:, None] * (K // 32) + scales[None, :])
+    tl.store(c + m[:, None] * N + n[None, :], tl.dot_scaled(left, left_scales, A, right, right_scales, B))
+
+
 def launch(compiled, grid, args, seed) -> simulator.Report:
     """What is advised is that Triton leaves out fences where mbarriers and barriers order threads."""
     assert re.search(r"tcgen05\.mma", compiled.asm["ptx"]) and ".target sm_100a" in compiled.asm["ptx"]
@@ -144,6 +157,41 @@ def test_matmul_of_e4m3(bm):
     for seed in (0, 3):
         c = np.full((bm, bn), np.nan, np.float32)
         launch(compiled, (1, 1), [*maps_of(compiled, a, b, c), np.int32(k)], seed)
+        np.testing.assert_allclose(c, expected, rtol=1e-5, atol=1e-6 * np.abs(expected).max())
+
+
+#: The numbers of e2m1, by their bits.
+E2M1 = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -6])
+
+
+@pytest.mark.parametrize(
+    ("a_type", "b_type", "kind"),
+    [("e4m3", "e4m3", "mxf8f6f4"), ("e2m1", "e2m1", "mxf4"), ("e4m3", "e2m1", "mxf8f6f4")],
+)
+def test_scaled_matmul(a_type, b_type, kind):
+    m, n, k = 128, 128, 256
+    random = np.random.default_rng(3)
+
+    def operand(name: str, rows: int):
+        if name == "e2m1":
+            codes = random.integers(0, 16, (rows, k))
+            return E2M1[codes], (codes[:, 0::2] | codes[:, 1::2] << 4).astype(np.uint8)
+        codes = random.integers(0, 0x60, (rows, k), np.uint8) | random.integers(0, 2, (rows, k), np.uint8) << 7
+        return E4M3[codes], codes
+
+    (a, a_bytes), (b, b_bytes) = operand(a_type, m), operand(b_type, n)
+    scales = [random.integers(120, 134, (rows, k // 32), np.uint8) for rows in (m, n)]
+    wide = [np.repeat(2.0 ** (each - 127.0), 32, 1) for each in scales]
+    expected = (a * wide[0]) @ (b * wide[1]).T
+    pointers = {"e2m1": "*u8", "e4m3": "*fp8e4nv"}
+    types = {"a": pointers[a_type], "b": pointers[b_type], "a_scales": "*u8", "b_scales": "*u8", "c": "*fp32"}
+    constants = {"M": m, "N": n, "K": k, "A": a_type, "B": b_type}
+    constants |= {"A_PACKED": 1 + (a_type == "e2m1"), "B_PACKED": 1 + (b_type == "e2m1")}
+    compiled = compile_for(100, scaled_matmul, types, constants, divisible=list(types), num_warps=4)
+    assert f"kind::{kind}.block_scale" in compiled.asm["ptx"]
+    for seed in (0, 3):
+        c = np.full((m, n), np.nan, np.float32)
+        launch(compiled, (1, 1), [a_bytes, b_bytes, *scales, c], seed)
         np.testing.assert_allclose(c, expected, rtol=1e-5, atol=1e-6 * np.abs(expected).max())
 
 

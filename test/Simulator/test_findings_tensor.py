@@ -73,6 +73,24 @@ USED = "".join(f"add.u32 %v200, %v{i}, %v{i + 1};\n" for i in range(0, 8, 2))
 WRITE = ZEROS + store(32)
 
 
+COPIED = tensor.descriptor(0, 16, 128, 0)
+
+
+def copy(shape: str = "32x128b.warpx4", to: str = "%t0+32", descriptor: int = COPIED) -> str:
+    """tcgen05.cp of what begins shared memory, by thread 0."""
+    address = f"add.u32 %t9, %t0, {to.split('+')[1]}; " if "+" in to else f"mov.b32 %t9, {to}; "
+    return f"{address}mov.b64 %d9, {descriptor}; @%p0 tcgen05.cp.cta_group::1.{shape} [%t9], %d9;\n"
+
+
+#: Of e4m3 with scales of 32 elements each.
+SCALED = tensor.TYPES["e4m3"] << 7 | 32 >> 3 << 17 | 1 << 23 | 1 << 27
+
+
+def scaled(a: str = "%t0+32", b: str = "%t0+36", shape: int = SCALED) -> str:
+    scales = f"add.u32 %t10, %t0, {a.split('+')[1]}; add.u32 %t11, %t0, {b.split('+')[1]}; "
+    return scales + tensor.multiply("mxf8f6f4.block_scale", A, B, shape, masks=", [%t10], [%t11]")
+
+
 def unless(mended: bool, text: str, other: str = "") -> str:
     return other if mended else text
 
@@ -148,6 +166,20 @@ PLANTS = [
     Plant("operand written by threads that nothing orders", "shared-race", lambda m: START + OWN + f"st.shared.u32 [%r5], 0;\n{PROXY}" + ("bar.sync 0;\n" if m else "") + marked(multiply()) + done() + FREE, (0, 1, 2), ("async-overwrite", "missing-proxy-fence")),
     Plant("operand that a copy still brings", "async-unwaited", lambda m: START + bring() + (wait(1, "%r2", "X") if m else "") + marked(multiply()) + done() + unless(m, wait(1, "%r2", "X")) + FREE, (0, 1), ("async-overwrite",)),
     Plant("operand overwritten by a copy without a wait", "async-overwrite", lambda m: START + multiply() + (done() if m else "") + marked(bring()) + wait(1, "%r2", "X") + unless(m, done()) + FREE, (0,)),
+    # Copies and scales.
+    Plant("copy that is not awaited before a load", "tensor-race", lambda m: START + copy(to="%t0+0") + (done() if m else "") + marked(load(4)) + LOADED + (done() if not m else "") + FREE, (0, 1)),
+    Plant("copy beyond its allocation", "tensor-allocation", lambda m: START + marked(copy(to=f"%t0+{32 if m else 64}")) + (done() if m else "") + FREE),
+    Plant("copy to lane 32", "tensor-operands", lambda m: START + marked(copy(to=f"%t0+{0 if m else 0x200000}")) + (done() if m else "") + FREE),
+    Plant("copy of what a thread wrote without a fence between proxies", "missing-proxy-fence", lambda m: START + "@%p0 st.shared.u32 [%r1], 0;\n" + (PROXY if m else "") + marked(copy()) + done() + FREE),
+    Plant("what is copied written in flight", "async-overwrite", lambda m: START + copy() + (done() if m else "") + marked("@%p0 st.shared.u32 [%r1], 0;") + (done() if not m else "") + FREE, (0,)),
+    Plant("copy into what a load still reads", "tensor-race", lambda m: START + ALL + READ + (LOADED if m else "") + MEET + marked(copy(to="%t0+0")) + NEXT + LOADED + FREE),
+    Plant("copy over a copy in flight", "tensor-race", lambda m: START + copy() + (done() if m else "") + marked(copy()) + NEXT + FREE, (0, 1), advised=True),
+    Plant("scales that nothing wrote", "uninitialised", lambda m: START + copy(to="%t0+32") + (copy(to="%t0+36") if m else "") + scaled() + done() + load(1) + LOADED + OUT + FREE),
+    Plant("scales of one part of the lanes", "uninitialised", lambda m: START + copy(to="%t0+36") + ("" if not m else copy(to="%t0+32")) + unless(m, f"{MEET}setp.lt.u32 %p5, %r0, 32;\nmov.b32 %v0, 0;\n@%p5 tcgen05.st.sync.aligned.32x32b.x4.b32 [%t0+32], {{%v0, %v0, %v0, %v0}};\n{STORED}{MEET}") + scaled() + done() + load(1) + LOADED + OUT + FREE),
+    Plant("scales beyond their allocation", "tensor-allocation", lambda m: START + copy(to="%t0+32") + copy(to="%t0+36") + marked(scaled(b=f"%t0+{36 if m else 64}")) + done() + FREE),
+    Plant("place of scales that their number does not divide", "tensor-operands", lambda m: START + copy(to="%t0+32") + copy(to="%t0+36")
+          + marked(tensor.multiply("mxf4.block_scale", A, B, 1 << 7 | 1 << 10 | 32 >> 3 << 17 | 1 << 23 | 1 << 27 | (2 if m else 1) << 4, masks=", [%t9], [%t9]")) + done() + FREE),
+    Plant("store of scales that is not awaited", "tensor-race", lambda m: START + copy(to="%t0+36") + "".join(f"mov.b32 %v{i}, 0;\n" for i in range(4)) + store(4, address="%t1+32") + (STORED if m else "") + MEET + marked(scaled()) + done() + STORED + FREE, (0, 1)),
     # Values, mbarriers, ends.
     Plant("columns that nothing wrote", "uninitialised", lambda m: START + (ALL if m else "") + load(1) + LOADED + OUT + FREE),
     Plant("accumulator that nothing wrote", "uninitialised", lambda m: START + multiply(adds="%p3" if m else "%p4") + done() + load(1) + LOADED + OUT + FREE),

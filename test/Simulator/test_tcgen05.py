@@ -9,7 +9,7 @@ import pytest
 import tensor_kernels as tensor
 import weft.simulator as simulator
 from hopper_kernels import expect
-from operand_images import along_k, along_rows, encode
+from operand_images import Image, along_k, along_rows, encode
 from tensor_kernels import AFTER, INIT, LOADED, MEET, STORED, alloc, commit, dealloc, kernel, load, store, wait
 
 KINDS = {"f16": "f16", "bf16": "f16", "tf32": "tf32", "u8": "i8", "s8": "i8"}
@@ -52,9 +52,10 @@ def product(a_type: str, b_type: str, m: int, n: int, result: str = "f32", *, a_
     k = 32 // size
     a, a_bits = encode(a_type, random.integers(0, 8, (m, 2 * k)))
     b, b_bits = encode(b_type, random.integers(0, 8, (n, 2 * k)))
+    turned = (words_along_rows, 129) if size == 4 else (along_rows, span)
+    lay = {"k": (along_k, span), "m": turned, "n": turned}
     images = [
-        (along_k if major == "k" else along_rows)(bits.reshape(-1, 64), span)
-        for major, bits in ((a_major, a_bits), (b_major, b_bits))
+        lay[major][0](bits.reshape(-1, 64), lay[major][1]) for major, bits in ((a_major, a_bits), (b_major, b_bits))
     ]
     base = -(-images[0].data.size // 1024) * 1024
     memory = np.zeros(base + -(-images[1].data.size // 16) * 16, np.uint8)
@@ -129,6 +130,24 @@ def test_types(a, b, result, in_tensor):
 @pytest.mark.parametrize(("a_major", "b_major"), [("k", "k"), ("m", "k"), ("k", "n"), ("m", "n")])
 def test_majors_and_swizzles(a_major, b_major, span):
     product("bf16", "bf16", 128, 64, a_major=a_major, b_major=b_major, span=span, seed=span)
+
+
+def words_along_rows(rows: np.ndarray, span: int) -> Image:
+    """A matrix of rows of 16 words, M or N being contiguous, in lines of 128 bytes of which 32 bytes move at a time."""
+    words = rows.view(np.uint32)
+    words = np.concatenate([words, np.zeros((-len(words) % 32, 16), np.uint32)])
+    pieces = words.reshape(len(words) // 32, 32, 2, 2, 4).transpose(2, 0, 3, 4, 1)  # step, lines, fours of k, k, words
+    plain = np.ascontiguousarray(pieces).view(np.uint8).reshape(-1)
+    at = np.arange(plain.size)
+    data = np.empty_like(plain)
+    data[at ^ ((at >> 7 & 3) << 5)] = plain
+    return Image(data, (0, data.size // 2), 1024, 512, span)
+
+
+@pytest.mark.parametrize(("a_major", "b_major"), [("m", "n"), ("m", "k"), ("k", "n")])
+@pytest.mark.parametrize(("m", "n"), [(128, 64), (64, 40)])
+def test_words_along_rows(m, n, a_major, b_major):
+    product("tf32", "tf32", m, n, a_major=a_major, b_major=b_major, seed=m)
 
 
 @pytest.mark.parametrize("n", [8, 24, 128, 176, 256])

@@ -91,6 +91,35 @@ W: mbarrier.try_wait.parity.shared::cta.b64 %p3, [%r2], 0; @!%p3 bra W;
 }
 )";
 
+/// What sm_100 adds: tensor memory of two blocks, products, copies and scales there.
+const char *const tensors = R"(.version 8.8
+.target sm_100a
+.address_size 64
+.visible .entry k(.param .u64 p, .param .u64 n) .reqntid 128, 1, 1 .reqnctapercluster 2, 1, 1
+{
+  .reg .pred %p<6>; .reg .b16 %h<4>; .reg .b32 %r<20>; .reg .b64 %d<8>; .reg .b32 %v<16>;
+  .shared .align 1024 .b8 s[8192]; .shared .align 8 .b64 m; .shared .align 4 .b32 a;
+  mov.u32 %r1, m; mov.u32 %r2, %tid.x; setp.eq.u32 %p1, %r2, 0; setp.lt.u32 %p2, %r2, 32; mov.u16 %h1, 3; mov.u32 %r10, %cluster_ctarank; setp.eq.and.u32 %p3, %r10, 0, %p1;
+  @%p1 mbarrier.init.shared::cta.b64 [%r1], 1; @%p1 fence.mbarrier_init.release.cluster;
+  @%p2 tcgen05.alloc.cta_group::2.sync.aligned.shared::cta.b32 [a], 256; @%p2 tcgen05.relinquish_alloc_permit.cta_group::2.sync.aligned;
+  barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned; ld.shared.b32 %r3, [a]; and.b32 %r4, %r2, 96; shl.b32 %r4, %r4, 16; add.u32 %r4, %r3, %r4;
+  mov.b32 %v0, 1; mov.b32 %v1, 2; mov.b32 %v2, 3; mov.b32 %v3, 4;
+  tcgen05.st.sync.aligned.16x128b.x2.unpack::16b.b32 [%r4+16], {%v0, %v1, %v2, %v3}; tcgen05.st.sync.aligned.32x32b.x4.b32 [%r4], {%v0, %v1, %v2, %v3}; tcgen05.wait::st.sync.aligned;
+  tcgen05.fence::before_thread_sync; barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned; tcgen05.fence::after_thread_sync;
+  mov.b64 %d1, 4611756662049505280; mov.b64 %d2, 4611756662049505536; mov.b32 %r5, 270532624; mov.b32 %r6, 136446976;
+  @%p3 tcgen05.mma.cta_group::2.kind::f16 [%r3+32], %d1, %d2, %r5, {%r2, %r2, %r2, %r2, %r2, %r2, %r2, %r2}, 0, 3;
+  @%p3 tcgen05.mma.cta_group::2.kind::f16.collector::a::fill [%r3+32], [%r3], %d2, %r5, 1;
+  @%p3 tcgen05.cp.cta_group::1.32x128b.warpx4 [%r3+64], %d1; @%p3 tcgen05.cp.cta_group::1.128x256b [%r3+72], %d2;
+  @%p3 tcgen05.mma.cta_group::1.kind::mxf8f6f4.block_scale.block32 [%r3+128], %d1, %d2, %r6, [%r3+64], [%r3+68], %p3;
+  @%p3 tcgen05.commit.cta_group::2.mbarrier::arrive::one.shared::cluster.multicast::cluster.b64 [%r1], %h1;
+W: mbarrier.try_wait.parity.shared::cta.b64 %p4, [%r1], 0; @!%p4 bra W;
+  tcgen05.fence::after_thread_sync; tcgen05.ld.sync.aligned.16x32bx2.x2.pack::16b.b32 {%v4, %v5}, [%r4+32], 8; tcgen05.ld.sync.aligned.16x256b.x1.b32 {%v6, %v7, %v8, %v9}, [%r4+128]; tcgen05.ld.sync.aligned.16x64b.x2.b32 {%v10, %v11}, [%r4];
+  add.u32 %v4, %v4, %v5; tcgen05.wait::ld.sync.aligned; and.b32 %r7, %r1, -16777217;
+  tcgen05.fence::before_thread_sync; barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned; @%p2 tcgen05.dealloc.cta_group::2.sync.aligned.b32 %r3, 256;
+  ret;
+}
+)";
+
 using Random = std::mt19937_64;
 
 size_t below(Random &random, size_t bound) { return bound ? size_t(random() % bound) : 0; }
@@ -287,6 +316,7 @@ TEST(Fuzz, MutatedTextIsAnErrorOrRuns) {
   std::printf("seed %llu (repeat with WEFT_TEST_SEED)\n", static_cast<unsigned long long>(seed));
   const std::string texts[] = {grammar,
                                engines,
+                               tensors,
                                readFile("machine.ptx"),
                                readFile("triton_add.ptx"),
                                readFile("triton_softmax.ptx"),
@@ -309,7 +339,12 @@ TEST(Fuzz, MutatedTextIsAnErrorOrRuns) {
       std::fprintf(stderr, "%llu\n", static_cast<unsigned long long>(i));
     // The long texts are slower to read.
     const size_t kind = random() % 16;
-    const std::string text = mutate(texts[kind < 6 ? 0 : kind < 11 ? 1 : kind < 14 ? 2 : 3 + random() % 3], random);
+    const std::string text = mutate(texts[kind < 4    ? 0
+                                          : kind < 8  ? 1
+                                          : kind < 12 ? 2
+                                          : kind < 14 ? 3
+                                                      : 4 + random() % 3],
+                                    random);
     if (only)
       std::printf("%s\n", text.c_str());
     auto module = simulator::Module::parse(text);

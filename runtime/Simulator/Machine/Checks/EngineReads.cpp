@@ -129,7 +129,7 @@ bool readsBytes(const PendingProduct &product, uint32_t offset, unsigned bytes) 
 
 bool readsBytes(const TensorOperation &op, uint32_t offset, unsigned bytes) {
   auto within = [&](uint32_t at) { return overlaps(offset, bytes, at, 16); };
-  return std::ranges::any_of(op.bPieces->begins, within) ||
+  return (op.bPieces && std::ranges::any_of(op.bPieces->begins, within)) ||
          (op.aPieces && std::ranges::any_of(op.aPieces->begins, within));
 }
 
@@ -293,7 +293,7 @@ void checkEngineReads(Warp &warp, unsigned lane, const Block &block, uint32_t of
     for (const Block *each : pairOf(block))
       for (const TensorOperation &op : tensorOf(*each).operations)
         if ((each == &block || op.form->pair) && readsBytes(op, offset, bytes))
-          return complainOf("a tcgen05.mma", op.pc);
+          return complainOf(format("a {}", op.name()).c_str(), op.pc);
   for (const Warp &other : block.warps)
     if (other.products)
       for (const PendingProduct &product : other.products->pending)

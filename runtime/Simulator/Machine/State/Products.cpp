@@ -26,10 +26,13 @@ MatrixDescriptor MatrixDescriptor::decodeTensor(uint64_t bits) {
   static constexpr uint32_t spans[] = {16, 128, 128, 16, 64, 16, 32, 16};
   MatrixDescriptor descriptor = decode(bits);
   descriptor.span = spans[bits >> 61];
+  descriptor.coarse = bits >> 61 == 1;
   return descriptor;
 }
 
 uint32_t MatrixDescriptor::swizzled(uint32_t address) const {
+  if (coarse)
+    return address ^ ((address >> 7 & 3) << 5);
   return address ^ ((address >> 7 & (span / 16 - 1)) << 4);
 }
 
@@ -41,7 +44,8 @@ uint32_t MatrixDescriptor::alongK(uint32_t row, uint32_t chunk) const {
 uint32_t MatrixDescriptor::alongRows(uint32_t group, uint32_t k) const {
   const uint32_t perSpan = span / 16;
   const uint32_t spans = perSpan == 1 ? stride : leading, eights = perSpan == 1 ? leading : stride;
-  return swizzled(start + group / perSpan * spans + group % perSpan * 16 + k / 8 * eights + k % 8 * span);
+  const uint32_t lines = coarse ? 4 : 8;
+  return swizzled(start + group / perSpan * spans + group % perSpan * 16 + k / lines * eights + k % lines * span);
 }
 
 std::shared_ptr<const OperandPieces> KnownPieces::of(uint64_t descriptor, bool transposed, uint32_t row, uint32_t rows,

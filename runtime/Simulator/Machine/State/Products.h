@@ -15,6 +15,7 @@ namespace weft::simulator::machine {
 struct MatrixDescriptor {
   uint32_t start = 0, leading = 0, stride = 0; ///< bytes
   uint32_t span = 16;                          ///< of the swizzle: 16 is none
+  bool coarse = false;                         ///< it moves 32 bytes at a time, in four lines of 128
   bool valid = true;
 
   /// PTX ISA "Matrix Descriptor Format".

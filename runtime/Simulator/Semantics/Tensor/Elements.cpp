@@ -1,8 +1,11 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 #include "runtime/Simulator/Semantics/Tensor/Elements.h"
 #include "runtime/Simulator/Semantics/Convert.h"
+#include "runtime/Simulator/Semantics/Half.h"
 
+#include <cmath>
 #include <cstring>
+#include <limits>
 
 namespace weft::simulator::semantics {
 namespace {
@@ -43,11 +46,17 @@ uint16_t halfOf(TensorElement element, uint32_t bits) {
 
 void widen(TensorElement element, const void *bytes, uint16_t halves[16]) {
   const unsigned width = bitsOf(element);
-  uint64_t words[2];
-  std::memcpy(words, bytes, sizeof words);
+  uint64_t words[2] = {};
+  std::memcpy(words, bytes, 2 * width);
   const auto all = static_cast<unsigned __int128>(words[1]) << 64 | words[0];
   for (unsigned i = 0; i < 16; ++i)
     halves[i] = halfOf(element, uint32_t(all >> i * width) & ((1u << width) - 1));
+}
+
+double scaleOf(ScaleElement element, uint8_t bits) {
+  if (element == ScaleElement::UE4M3)
+    return double(halfToFloat(halfFromE4M3(bits & 0x7f)));
+  return bits == 0xff ? std::numeric_limits<double>::quiet_NaN() : std::ldexp(1.0, int(bits) - 127);
 }
 
 } // namespace weft::simulator::semantics

@@ -34,7 +34,11 @@ constexpr bool isNarrow(TensorElement element) { return element >= TensorElement
 /// The bits as f16 of the bits of a narrow element.
 uint16_t halfOf(TensorElement element, uint32_t bits);
 
-/// 16 narrow elements that 16 bytes hold, low bits first, as f16.
+/// 16 narrow elements that bytes hold, low bits first, as f16; no more bytes are read than those have.
 void widen(TensorElement element, const void *bytes, uint16_t halves[16]);
+
+/// Scales of blocks of elements: an exponent, or a number without a sign.
+enum class ScaleElement : uint8_t { UE8M0, UE4M3 };
+double scaleOf(ScaleElement element, uint8_t bits);
 
 } // namespace weft::simulator::semantics

@@ -30,15 +30,18 @@ MatrixType typeOf(TensorElement element) {
   }
 }
 
-/// Rows as products take them: narrow elements as f16, in two steps, the others as they are.
-std::vector<std::byte> prepared(TensorElement element, const std::byte *rows, uint32_t count) {
+/// Steps of 16 elements along k, or of 32 bytes, that rows of 32 bytes have.
+unsigned stepsOf(const TensorProduct &product) { return !isNarrow(product.a) ? 1 : product.packed ? 4 : 2; }
+
+/// Rows as products take them: narrow elements as f16, in steps, the others as they are.
+std::vector<std::byte> prepared(TensorElement element, const std::byte *rows, uint32_t count, unsigned steps) {
   if (!isNarrow(element))
     return {rows, rows + count * rowBytes};
-  std::vector<std::byte> result(2 * count * rowBytes);
+  std::vector<std::byte> result(steps * count * rowBytes);
   for (uint32_t row = 0; row < count; ++row)
-    for (size_t step = 0; step < 2; ++step) {
+    for (size_t step = 0; step < steps; ++step) {
       uint16_t halves[16];
-      widen(element, rows + row * rowBytes + 16 * step, halves);
+      widen(element, rows + row * rowBytes + rowBytes / steps * step, halves);
       std::memcpy(&result[(step * count + row) * rowBytes], halves, sizeof halves);
     }
   return result;
@@ -66,7 +69,7 @@ std::array<Words, 4> tilesOf(const std::byte *rows) {
 } // namespace
 
 TensorMultiplier::TensorMultiplier(const TensorProduct &product, const std::byte *rows, uint32_t n)
-    : product_(product), n_(n), steps_(isNarrow(product.a) ? 2 : 1), b_(prepared(product.b, rows, n)) {
+    : product_(product), n_(n), steps_(stepsOf(product)), b_(prepared(product.b, rows, n, steps_)) {
   for (uint32_t tile = 0; tile < n / 8; ++tile)
     for (uint32_t part = 0; part < 2; ++part)
       for (uint32_t i = 0; i < 8; ++i)
@@ -132,7 +135,36 @@ void TensorMultiplier::multiplyIntegers(const std::byte *rows, std::vector<uint3
   }
 }
 
-void TensorMultiplier::multiply(const std::byte *rows, uint32_t *d, size_t stride, uint32_t written) const {
+void TensorMultiplier::multiplyStep(const std::vector<std::byte> &a, size_t step, std::vector<uint32_t> &fragments,
+                                    bool adds) const {
+  std::vector<void *> registers(fragments.size() / 32);
+  for (size_t i = 0; i < registers.size(); ++i)
+    registers[i] = &fragments[32 * i];
+  const std::array<Words, 4> tiles = tilesOf(a.data() + step * 16 * rowBytes);
+  const void *left[] = {&tiles[0], &tiles[1], &tiles[2], &tiles[3]};
+  multiplyPieces({typeOf(product_.a), AccumulatorType::F32, n_ / 8, left, b_.data() + step * n_ * rowBytes,
+                  begins_.data(), false, adds, registers.data()});
+}
+
+/// Each block's sum by itself, then both scales.
+void TensorMultiplier::multiplyScaled(const std::vector<std::byte> &a, std::vector<uint32_t> &fragments,
+                                      const BlockScales &scales) const {
+  const size_t each = product_.block / 16, blocks = steps_ / each;
+  std::vector<uint32_t> sums(fragments.size());
+  for (size_t block = 0; block < blocks; ++block) {
+    for (size_t step = 0; step < each; ++step)
+      multiplyStep(a, block * each + step, sums, step > 0);
+    for (size_t i = 0; i < sums.size(); ++i) {
+      const size_t row = placeOf(i, n_) / n_, column = placeOf(i, n_) % n_;
+      const double scale = scales.a[row * blocks + block] * scales.b[column * blocks + block];
+      const auto before = double(std::bit_cast<float>(fragments[i]));
+      fragments[i] = std::bit_cast<uint32_t>(float(before + double(std::bit_cast<float>(sums[i])) * scale));
+    }
+  }
+}
+
+void TensorMultiplier::multiply(const std::byte *rows, uint32_t *d, size_t stride, uint32_t written,
+                                const BlockScales &scales) const {
   std::vector<uint32_t> fragments(16 * n_);
   if (product_.adds)
     load(d, stride, fragments);
@@ -140,18 +172,13 @@ void TensorMultiplier::multiply(const std::byte *rows, uint32_t *d, size_t strid
     multiplyIntegers(rows, fragments);
     return store(fragments, d, stride, written);
   }
-  std::vector<std::byte> a = prepared(product_.a, rows, 16);
+  std::vector<std::byte> a = prepared(product_.a, rows, 16, steps_);
   if (product_.negate)
     negate(product_.a, a);
-  std::vector<void *> registers(fragments.size() / 32);
-  for (size_t i = 0; i < registers.size(); ++i)
-    registers[i] = &fragments[32 * i];
-  for (size_t step = 0; step < steps_; ++step) {
-    const std::array<Words, 4> tiles = tilesOf(a.data() + step * 16 * rowBytes);
-    const void *left[] = {&tiles[0], &tiles[1], &tiles[2], &tiles[3]};
-    multiplyPieces({typeOf(product_.a), AccumulatorType::F32, n_ / 8, left, b_.data() + step * n_ * rowBytes,
-                    begins_.data(), false, product_.adds || step > 0, registers.data()});
-  }
+  if (product_.block)
+    multiplyScaled(a, fragments, scales);
+  for (size_t step = 0; !product_.block && step < steps_; ++step)
+    multiplyStep(a, step, fragments, product_.adds || step > 0);
   store(fragments, d, stride, written);
 }
 

@@ -20,6 +20,13 @@ struct TensorProduct {
   bool negate = false;   ///< A or B, not both
   bool adds = true;      ///< D is read
   unsigned scale = 0;    ///< of D, floating point only
+  unsigned block = 0;    ///< elements along k that a scale is of; 0 without scales
+  bool packed = false;   ///< 64 elements of 4 bits in 32 bytes
+};
+
+/// The scales of 16 rows of A, and of the rows of B: for each row those of its blocks.
+struct BlockScales {
+  std::vector<double> a, b;
 };
 
 /// Some rows of D, 16 at a time, from one B.
@@ -30,11 +37,15 @@ public:
 
   /// The 16 rows of D that `rows` of A, of 32 bytes each, give. D's rows are n words of 32 bits, `stride` words apart,
   /// a 16-bit element in the lower half of each; those without their bit in `written` stay.
-  void multiply(const std::byte *rows, uint32_t *d, size_t stride, uint32_t written) const;
+  void multiply(const std::byte *rows, uint32_t *d, size_t stride, uint32_t written,
+                const BlockScales &scales = {}) const;
 
 private:
   void load(const uint32_t *d, size_t stride, std::vector<uint32_t> &fragments) const;
   void store(const std::vector<uint32_t> &fragments, uint32_t *d, size_t stride, uint32_t written) const;
+  void multiplyStep(const std::vector<std::byte> &a, size_t step, std::vector<uint32_t> &fragments, bool adds) const;
+  void multiplyScaled(const std::vector<std::byte> &a, std::vector<uint32_t> &fragments,
+                      const BlockScales &scales) const;
   void multiplyIntegers(const std::byte *rows, std::vector<uint32_t> &fragments) const;
 
   const TensorProduct product_;

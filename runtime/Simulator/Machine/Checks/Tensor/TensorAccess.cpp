@@ -76,13 +76,15 @@ private:
     const TensorOperation *mine = access_.operation;
     const bool behind =
         mine && stamp.thread && isIssuedBefore(warp_, stamp.block, stamp.thread - 1, stamp.issued, *mine);
-    if (behind && access_.writes && stamp.pipeline == pipelineOf(*mine))
+    const bool copied = stamp.pipeline == copyPipeline;
+    if (behind && !isRead &&
+        (copied ? pipelineOf(*mine) != copyPipeline : access_.writes && stamp.pipeline == pipelineOf(*mine)))
       return;
     // Tensor cores take a thread's products in order, on which compiled code rests where one reads what the next writes.
     if (!knows(warp_, stamp))
       return report(warp_, FindingKind::TensorRace, access_.lane,
                     format("{}, and nothing orders that after {}", reaches(access_), what), other(stamp),
-                    behind && isRead);
+                    behind && (isRead || copied));
     if (stamp.used)
       return report(warp_, FindingKind::TensorRace, access_.lane,
                     format("{} after a load whose registers were read, and no tcgen05.wait::ld", reaches(access_)),
@@ -105,22 +107,32 @@ private:
   TensorStamp asked_[3];
 };
 
+/// Whether the second of two operations of a thread finds what the first does to its cells (PTX ISA 9.7.16.6.2): a product
+/// of the same D and shape, or one behind a copy.
+bool areInOrder(const TensorOperation &first, const TensorOperation &second, bool writes) {
+  const uint64_t before = pipelineOf(first), after = pipelineOf(second);
+  return before == copyPipeline ? after != copyPipeline : writes && before == after;
+}
+
 /// Reports an access while a tensor core may still make another that does not go with it.
 void checkOperation(Warp &warp, const TensorAccess &access, Block &issuer, const TensorOperation &other) {
   const bool overWrite = access.range.overlaps(other.write);
-  const bool overRead = access.writes && access.range.overlaps(other.reads);
+  const bool overRead = access.writes && std::ranges::any_of(other.reads, [&](const TensorRange &range) {
+                          return access.range.overlaps(range);
+                        });
   if (!overWrite && !overRead)
     return;
   const bool mine =
       access.operation &&
       isIssuedBefore(warp, uint32_t(issuer.index), other.warp * laneCount + other.lane, other.clock, *access.operation);
-  if (overWrite && mine && access.writes && pipelineOf(other) == pipelineOf(*access.operation))
+  if (mine && areInOrder(other, *access.operation, access.writes))
     return;
-  // Tensor cores take a thread's products in order, on which compiled code rests.
-  const bool advisory = !overWrite && mine;
+  // Tensor cores take what one thread issues in order, on which compiled code rests.
+  const bool copies = other.form->copy != TensorCopyShape::None;
+  const bool advisory = mine && (!overWrite || copies);
   report(
       warp, FindingKind::TensorRace, access.lane,
-      format("{}, which a tcgen05.mma may still {}", reaches(access), overWrite ? "write" : "read"),
+      format("{}, which a {} may still {}", reaches(access), other.name(), overWrite ? "write" : "read"),
       format("it was issued at {}, and no tcgen05.commit behind it is known to be complete", siteName(warp, other.pc)),
       advisory);
 }

@@ -12,9 +12,10 @@ namespace {
 using ptx::Type;
 
 /// Record::aux. op[0]: D; op[1]: A; op[2]: the descriptor of B; op[3]: the instruction descriptor; op[4]:
-/// enable-input-d, negated where Record::target says so; Record::wide: disable-output-lane.
+/// enable-input-d, negated where Record::target says so; op[5]: scales of A; Record::wide: disable-output-lane, or the
+/// scales of B.
 struct ProductForm : TensorForm {
-  AddressForm d, a;
+  AddressForm d, a, scaleA, scaleB;
   uint32_t masks = 0; ///< registers of disable-output-lane
 };
 
@@ -28,6 +29,10 @@ void runProduct(Warp &warp, const Record &record, uint32_t mask) {
     operands.b = warp.reg<const uint64_t>(record.op[2])[lane];
     operands.instruction = warp.reg<const uint32_t>(record.op[3])[lane];
     operands.adds = adds >> lane & 1;
+    if (form.block) {
+      operands.scaleA = uint32_t(form.scaleA.at(warp, record, lane));
+      operands.scaleB = warp.reg<const uint32_t>(record.wide[0])[lane] + uint32_t(form.scaleB.offset);
+    }
     for (uint32_t i = 0; i < form.masks; ++i)
       operands.disabled[i] = warp.reg<const uint32_t>(record.wide[i])[lane];
     issueTensorProduct(warp, lane, form, operands);
@@ -35,10 +40,13 @@ void runProduct(Warp &warp, const Record &record, uint32_t mask) {
 }
 
 TensorKind kindNamed(std::string_view name) {
-  return name == "kind::f16"    ? TensorKind::F16
-         : name == "kind::tf32" ? TensorKind::TF32
-         : name == "kind::i8"   ? TensorKind::I8
-                                : TensorKind::F8F6F4;
+  return name == "kind::f16"        ? TensorKind::F16
+         : name == "kind::tf32"     ? TensorKind::TF32
+         : name == "kind::i8"       ? TensorKind::I8
+         : name == "kind::f8f6f4"   ? TensorKind::F8F6F4
+         : name == "kind::mxf8f6f4" ? TensorKind::MXF8F6F4
+         : name == "kind::mxf4"     ? TensorKind::MXF4
+                                    : TensorKind::MXF4NVF4;
 }
 
 /// scale-input-d: 0 to 15, of f16 and tf32.
@@ -81,6 +89,81 @@ void bindProduct(Binding &b) {
   b.record.run = runProduct;
 }
 
+/// Elements that a scale is of (PTX ISA 9.7.16.10.7.1).
+unsigned blockOf(Binding &b, TensorKind kind) {
+  const std::string_view name = b.modifier("scale");
+  const bool known = kind == TensorKind::MXF8F6F4 ? name.empty() || name == "scale_vec::1X" || name == "block32"
+                     : kind == TensorKind::MXF4   ? name.empty() || name == "scale_vec::2X" || name == "block32"
+                                                  : !name.empty() && name != "scale_vec::1X";
+  if (!known)
+    b.fail(format("expected another scale vector of '.{}' than '{}'", b.modifier("kind"), name));
+  return name == "scale_vec::4X" || name == "block16" ? 16 : 32;
+}
+
+/// Operands: [D], A, B, the instruction descriptor, [scales of A], [scales of B], enable-input-d.
+void bindScaled(Binding &b) {
+  needsTensorMemory(b);
+  if (b.modifier("group") == "cta_group::2")
+    b.unsupported(format("'{}' of two blocks", b.instruction.spelling()));
+  b.decoder.kernel().usesEngines = b.decoder.kernel().usesTensor = true;
+  ProductForm form;
+  form.kind = kindNamed(b.modifier("kind"));
+  form.block = blockOf(b, form.kind);
+  form.d = tensorAddress(b, b.operand(0), 0);
+  form.aInTensor = b.operand(1).kind == ptx::OperandKind::Address;
+  if (form.aInTensor)
+    form.a = tensorAddress(b, b.operand(1), 1);
+  else
+    b.record.op[1] = b.source(b.operand(1), Type::B64);
+  b.record.op[2] = b.source(b.operand(2), Type::B64);
+  b.record.op[3] = b.source(b.operand(3), Type::B32);
+  form.scaleB = tensorAddress(b, b.operand(5), 5);
+  b.setWide({b.record.op[5]}, 0);
+  form.scaleA = tensorAddress(b, b.operand(4), 5);
+  b.record.target = b.operand(6).negated;
+  b.record.op[4] = b.predicate(b.operand(6));
+  b.site.addressOperand = 0;
+  b.decoder.noteAccess(ptx::Space::Shared, 16);
+  b.keep(form);
+  b.record.run = runProduct;
+}
+
+/// Record::aux of tcgen05.cp: op[0] where to, op[1] the descriptor.
+struct CopyForm : TensorForm {
+  AddressForm to;
+};
+
+void runCopy(Warp &warp, const Record &record, uint32_t mask) {
+  const auto &form = *static_cast<const CopyForm *>(record.aux);
+  eachLane(mask, [&](unsigned lane) {
+    issueTensorCopy(warp, lane, form, uint32_t(form.to.at(warp, record, lane)),
+                    warp.reg<const uint64_t>(record.op[1])[lane]);
+  });
+}
+
+void bindCopy(Binding &b) {
+  needsTensorMemory(b);
+  const std::string_view shape = b.modifier("shape"), warps = b.modifier("multicast");
+  if (b.modifier("group") == "cta_group::2" || b.has("to") || shape == "4x256b")
+    b.unsupported(format("'{}'", b.instruction.spelling()));
+  const bool matches = shape == "64x128b" ? warps.starts_with("warpx2") : (shape == "32x128b") == (warps == "warpx4");
+  if (!matches || (shape.starts_with("128") && !warps.empty()))
+    b.fail(format("expected other warps of '.{}' than '{}'", shape, warps));
+  b.decoder.kernel().usesEngines = b.decoder.kernel().usesTensor = true;
+  CopyForm form;
+  form.parts = shape.ends_with("256b") ? 2 : 1;
+  form.copy = shape == "32x128b"         ? TensorCopyShape::Rows32
+              : warps == "warpx2::02_13" ? TensorCopyShape::Rows64Apart
+              : warps == "warpx2::01_23" ? TensorCopyShape::Rows64Beside
+                                         : TensorCopyShape::Rows128;
+  form.to = tensorAddress(b, b.operand(0), 0);
+  b.record.op[1] = b.source(b.operand(1), Type::B64);
+  b.site.addressOperand = 0;
+  b.decoder.noteAccess(ptx::Space::Shared, 16);
+  b.keep(form);
+  b.record.run = runCopy;
+}
+
 /// What is PTX and not computed.
 void bindRefused(Binding &b) {
   needsTensorMemory(b);
@@ -102,14 +185,14 @@ constexpr auto matrix = InstructionClass::Matrix, copy = InstructionClass::Async
 const Form forms[] = {
     {"tcgen05", "mma " WEFT_GROUP " " WEFT_PLAIN " " WEFT_COLLECTOR, "*", matrix, bindProduct},
     {"tcgen05", "mma " WEFT_GROUP " " WEFT_PLAIN " ashift " WEFT_COLLECTOR, "*", matrix, bindRefused},
-    {"tcgen05", "mma " WEFT_GROUP " " WEFT_SCALED " " WEFT_VECTOR " " WEFT_COLLECTOR, "*", matrix, bindRefused},
+    {"tcgen05", "mma " WEFT_GROUP " " WEFT_SCALED " " WEFT_VECTOR " " WEFT_COLLECTOR, "*", matrix, bindScaled},
     {"tcgen05", "mma sp " WEFT_GROUP " " WEFT_PLAIN " ashift? " WEFT_COLLECTOR, "*", matrix, bindRefused},
     {"tcgen05", "mma sp " WEFT_GROUP " " WEFT_SCALED " " WEFT_VECTOR " " WEFT_COLLECTOR, "*", matrix, bindRefused},
     {"tcgen05", "mma ws sp? " WEFT_GROUP " " WEFT_PLAIN " " WEFT_B, "*", matrix, bindRefused},
     {"tcgen05",
      "cp " WEFT_GROUP " shape=128x256b|4x256b|128x128b|64x128b|32x128b "
      "multicast=warpx2::02_13|warpx2::01_23|warpx4? to=b8x16? from=b6x16_p32|b4x16_p64?",
-     "*", copy, bindRefused},
+     "*", copy, bindCopy},
     {"tcgen05", "shift " WEFT_GROUP " down", "*", copy, bindRefused},
 };
 

@@ -24,8 +24,9 @@ void endOperation(Block &block, const TensorOperation &op, uint32_t engine) {
       now, engine, op.pc, uint32_t(block.index), false, op.warp * laneCount + op.lane + 1, op.clock, pipelineOf(op)};
   Warp &warp = block.warps[op.warp];
   for (Block *each : blocksOf(block, *op.form)) {
-    if (op.reads.columns)
-      endTensorAccess(*each, op.reads, false, stamp);
+    for (const TensorRange &range : op.reads)
+      if (range.columns)
+        endTensorAccess(*each, range, false, stamp);
     endTensorAccess(*each, op.write, true, stamp);
     for (const auto &pieces : {op.aPieces, op.bPieces}) {
       if (!pieces)

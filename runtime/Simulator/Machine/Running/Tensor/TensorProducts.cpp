@@ -48,6 +48,48 @@ std::vector<std::byte> rowsOf(std::span<Block *const> blocks, const TensorPieces
   return all;
 }
 
+/// The scales of rows from `row` on, as the lanes of a part of 32 have them: a row's in one word, 32 rows in a column.
+std::vector<double> scalesOf(TensorMemory &memory, const TensorOperation &op, uint32_t lane, uint32_t address,
+                             uint8_t first, uint32_t row, uint32_t count) {
+  const unsigned each = op.form->scales();
+  std::vector<double> scales;
+  for (uint32_t i = row; i < row + count; ++i)
+    for (unsigned k = 0; k < each; ++k)
+      scales.push_back(
+          sem::scaleOf(op.shape.scale,
+                       uint8_t(memory.cell(lane / 32 * 32 + i % 32, (address & 0xffff) + i / 32) >> 8 * (first + k))));
+  return scales;
+}
+
+/// What tcgen05.cp copies.
+void copyRows(Block &block, const TensorOperation &op) {
+  TensorMemory &memory = tensorOf(block);
+  const uint32_t parts = op.form->parts;
+  auto copy = [&](size_t piece, uint32_t lane) {
+    const uint32_t column = (op.d & 0xffff) + 4 * uint32_t(piece % parts);
+    std::memcpy(&memory.cell(lane, column), block.shared.data() + op.aPieces->begins[piece], 16);
+  };
+  for (size_t piece = 0; piece < op.aPieces->begins.size(); ++piece) {
+    const auto row = uint32_t(piece / parts);
+    switch (op.form->copy) {
+    case TensorCopyShape::Rows64Apart: // .warpx2::02_13
+      copy(piece, row);
+      copy(piece, row + 64);
+      break;
+    case TensorCopyShape::Rows64Beside: // .warpx2::01_23
+      copy(piece, row + row / 32 * 32);
+      copy(piece, row + row / 32 * 32 + 32);
+      break;
+    case TensorCopyShape::Rows32: // .warpx4
+      for (uint32_t part = 0; part < 4; ++part)
+        copy(piece, row + 32 * part);
+      break;
+    default:
+      copy(piece, row);
+    }
+  }
+}
+
 /// A block's rows of D, by one half of B's rows or two.
 void computeIn(Block &block, size_t place, const TensorOperation &op, std::span<const sem::TensorMultiplier> halves) {
   TensorMemory &memory = tensorOf(block);
@@ -59,19 +101,29 @@ void computeIn(Block &block, size_t place, const TensorOperation &op, std::span<
     for (uint32_t row = 0; row < 16 && !op.aPieces; ++row)
       std::memcpy(inTensor + row * rowBytes, &memory.cell(strip.lane + row, op.a & 0xffff), rowBytes);
     const uint32_t disabled = op.disabled[4 * place + strip.lane / 32] >> strip.lane % 32 & 0xffff;
+    sem::BlockScales scales;
+    if (op.form->block) {
+      scales.a = scalesOf(memory, op, strip.lane, op.scaleA, op.shape.scaleA, strip.row, 16);
+      scales.b = scalesOf(memory, op, strip.lane, op.scaleB, op.shape.scaleB, 0, op.shape.n);
+    }
     halves[strip.half].multiply(op.aPieces ? a.data() + strip.row * rowBytes : inTensor,
-                                &memory.cell(strip.lane, op.d & 0xffff), tensorColumns, ~disabled & 0xffff);
+                                &memory.cell(strip.lane, op.d & 0xffff), tensorColumns, ~disabled & 0xffff, scales);
   }
 }
 
 void compute(Block &issuer, TensorOperation &op) {
   if (std::exchange(op.computed, true))
     return;
+  if (op.form->copy != TensorCopyShape::None)
+    return copyRows(issuer, op);
   const std::vector<Block *> blocks = blocksOf(issuer, *op.form);
   const std::vector<std::byte> b = rowsOf(blocks, *op.bPieces, op.shape.n / uint32_t(blocks.size()));
-  const sem::TensorProduct product{
-      op.shape.a, op.shape.b,    op.shape.d, op.shape.saturate, op.shape.negateA != op.shape.negateB,
-      op.adds,    op.form->scale};
+  sem::TensorProduct product{op.shape.a, op.shape.b, op.shape.d, op.shape.saturate};
+  product.negate = op.shape.negateA != op.shape.negateB;
+  product.adds = op.adds;
+  product.scale = op.form->scale;
+  product.block = op.form->block;
+  product.packed = isPacked(op.form->kind);
   std::vector<sem::TensorMultiplier> halves;
   const uint32_t parts = isDivided(op) ? 2 : 1, columns = op.shape.n / parts;
   for (uint32_t i = 0; i < parts; ++i)
@@ -88,7 +140,7 @@ std::string unsupported(const TensorOperation &op) {
       (bitsOf(op.shape.a) < 8 && op.shape.transposeA) || (bitsOf(op.shape.b) < 8 && op.shape.transposeB);
   if (turned)
     return "operands of fewer than 8 bits that are contiguous along M or N";
-  if (op.form->aInTensor && bitsOf(op.shape.a) < 8)
+  if (op.form->aInTensor && bitsOf(op.shape.a) < 8 && !isPacked(op.form->kind))
     return "an A in tensor memory of fewer than 8 bits";
   for (const auto &pieces : {op.aPieces, op.bPieces})
     if (pieces && pieces->unsupported)
@@ -102,6 +154,9 @@ std::string faultOf(const TensorOperation &op) {
     if (pieces && !pieces->unsupported && !pieces->fault.empty())
       return pieces->fault;
   const uint32_t lane = op.d >> 16;
+  if (op.form->block && ((op.scaleA | op.scaleB) >> 16))
+    return format("expected scales that begin at lane 0 of tensor memory, but got lanes {} and {}", op.scaleA >> 16,
+                  op.scaleB >> 16);
   if (lane != 0 && !(isHalf(op) && lane == tensorGroupLanes))
     return format("expected a D that begins at lane 0{} of tensor memory, but got lane {}", isHalf(op) ? " or 16" : "",
                   lane);
@@ -122,15 +177,46 @@ bool isInBounds(Warp &warp, const TensorOperation &op) {
   return true;
 }
 
-/// Reads of shared memory begin; true where nothing wrote some of the bytes.
+/// Bytes of 16 that hold elements: of fewer than 8 bits, with padding behind them, the first.
+uint32_t heldBytes(const TensorOperation &op, sem::TensorElement element) {
+  const bool padded = op.form->copy == TensorCopyShape::None && !isPacked(op.form->kind) && bitsOf(element) < 8;
+  return padded ? 2 * bitsOf(element) : 16;
+}
+
+/// Reads of a block's shared memory begin; true where nothing wrote some of the bytes.
+bool beginReads(Warp &warp, const TensorOperation &op, Block &block, const TensorPieces &pieces, uint32_t bytes) {
+  if (&block != warp.block)
+    return beginPeerRead(warp, op.lane, block, pieces.begins);
+  if (bytes == 16)
+    return beginEngineRead(warp, op.lane, pieces.begins);
+  std::vector<SharedRange> ranges;
+  for (const uint32_t piece : pieces.begins)
+    ranges.push_back({piece, bytes});
+  return beginEngineRead(warp, op.lane, ranges);
+}
+
 bool beginReads(Warp &warp, const TensorOperation &op, std::span<Block *const> blocks) {
   bool unwritten = false;
-  for (const auto &pieces : {op.aPieces, op.bPieces})
-    for (Block *block : blocks)
-      if (pieces)
-        unwritten |= block == warp.block ? beginEngineRead(warp, op.lane, pieces->begins)
-                                         : beginPeerRead(warp, op.lane, *block, pieces->begins);
+  for (Block *block : blocks) {
+    if (op.aPieces)
+      unwritten |= beginReads(warp, op, *block, *op.aPieces, heldBytes(op, op.shape.a));
+    if (op.bPieces)
+      unwritten |= beginReads(warp, op, *block, *op.bPieces, heldBytes(op, op.shape.b));
+  }
   return unwritten;
+}
+
+/// Whether something wrote all scales that the rows of a part of 32 lanes have.
+bool hasScales(TensorMemory &memory, const TensorOperation &op, uint32_t part) {
+  auto isWritten = [&](const TensorRange &range, uint32_t rows) {
+    for (uint32_t row = 0; range.columns && row < rows; ++row) {
+      const TensorRegion &region = memory.region(2 * part + row % 32 / tensorGroupLanes, range.column + row / 32);
+      if (!(region.written >> row % tensorGroupLanes & 1))
+        return false;
+    }
+    return true;
+  };
+  return isWritten(op.reads[1], op.shape.m) && isWritten(op.reads[2], op.shape.n);
 }
 
 /// Which lanes of D are written then: those that all they are made of is.
@@ -138,9 +224,9 @@ void markResult(TensorMemory &memory, const TensorOperation &op, size_t place, b
   for (uint32_t group = 0; group < tensorGroups; ++group) {
     if (!(op.write.groups >> group & 1))
       continue;
-    uint32_t lanes = unwritten ? 0 : 0xffff;
-    for (uint32_t i = 0; i < op.reads.columns; ++i)
-      lanes &= memory.region(group, op.reads.column + i).written;
+    uint32_t lanes = unwritten || !hasScales(memory, op, group / 2) ? 0 : 0xffff;
+    for (uint32_t i = 0; i < op.reads[0].columns; ++i)
+      lanes &= memory.region(group, op.reads[0].column + i).written;
     const uint32_t disabled = op.disabled[4 * place + group / 2] >> 16 * (group % 2) & 0xffff;
     for (uint32_t i = 0; i < op.write.columns; ++i) {
       uint16_t &written = memory.region(group, op.write.column + i).written;
@@ -152,19 +238,44 @@ void markResult(TensorMemory &memory, const TensorOperation &op, size_t place, b
 /// Whether the accesses to tensor memory may be made.
 bool checkAccesses(Warp &warp, const TensorOperation &op, std::span<Block *const> blocks) {
   for (Block *block : blocks) {
-    if (op.reads.columns && !checkTensorAccess(warp, {*block, op.lane, op.reads, false, &op, "reads as A"}))
-      return false;
-    if (!checkTensorAccess(warp, {*block, op.lane, op.write, true, &op, "accumulates into"}))
+    for (size_t i = 0; i < op.reads.size(); ++i)
+      if (op.reads[i].columns &&
+          !checkTensorAccess(warp, {*block, op.lane, op.reads[i], false, &op, i ? "reads as scales" : "reads as A"}))
+        return false;
+    const char *what = op.form->copy == TensorCopyShape::None ? "accumulates into" : "copies to";
+    if (!checkTensorAccess(warp, {*block, op.lane, op.write, true, &op, what}))
       return false;
   }
   return true;
 }
 
 void count(Warp &warp, const TensorOperation &op) {
-  const uint64_t k = rowBytes * 8 / std::max(8u, bitsOf(op.shape.a)), macs = uint64_t(op.shape.m) * op.shape.n * k;
+  const uint64_t k = rowBytes * 8 / std::max(isPacked(op.form->kind) ? 4u : 8u, bitsOf(op.shape.a)),
+                 macs = uint64_t(op.shape.m) * op.shape.n * k;
   ++warp.worker->counters.tensorProducts;
   warp.worker->counters.mmaMacs += macs;
   warp.worker->costs[op.pc].macs += macs;
+}
+
+/// An operation whose operands are right is issued.
+void begin(Warp &warp, TensorOperation op, std::span<Block *const> blocks) {
+  TensorMemory &memory = tensorOf(*warp.block);
+  const bool unwritten = beginReads(warp, op, blocks);
+  for (size_t i = 0; i < blocks.size(); ++i)
+    markResult(tensorOf(*blocks[i]), op, i, unwritten);
+  if (op.form->copy == TensorCopyShape::None)
+    count(warp, op);
+  op.number = memory.issued++;
+  if (tracksShared(warp)) { // what the warp does now is no part of it
+    op.clock = warp.block->shadow.now(warp.index);
+    warp.block->shadow.advance(warp.index);
+  }
+  const bool allComputed =
+      std::ranges::all_of(memory.operations, [](const TensorOperation &each) { return each.computed; });
+  memory.operations.push_back(std::move(op));
+  warp.worker->changed = true;
+  if (warp.block->engines->early() && allComputed)
+    compute(*warp.block, memory.operations.back());
 }
 
 TensorOperation operationOf(Warp &warp, unsigned lane, const TensorForm &form, const TensorOperands &operands) {
@@ -173,7 +284,8 @@ TensorOperation operationOf(Warp &warp, unsigned lane, const TensorForm &form, c
   op.pc = warp.here();
   op.warp = warp.index;
   op.lane = lane;
-  op.shape = InstructionDescriptor::decode(operands.instruction, form.kind, form.pair);
+  op.shape = isScaled(form.kind) ? InstructionDescriptor::decodeScaled(operands.instruction, form.kind, form.scales())
+                                 : InstructionDescriptor::decode(operands.instruction, form.kind, form.pair);
   op.d = operands.d;
   op.adds = operands.adds;
   op.disabled = operands.disabled;
@@ -185,9 +297,15 @@ TensorOperation operationOf(Warp &warp, unsigned lane, const TensorForm &form, c
   };
   op.bPieces = pieces(operands.b, op.shape.transposeB, op.shape.b, op.shape.n);
   op.write = {groupsOf(op, op.d), op.d & 0xffff, op.shape.n / (isDivided(op) ? 2 : 1)};
+  if (form.block) {
+    op.scaleA = operands.scaleA;
+    op.scaleB = operands.scaleB;
+    op.reads[1] = {0xff, op.scaleA & 0xffff, op.shape.m / 32};
+    op.reads[2] = {0xff, op.scaleB & 0xffff, (op.shape.n + 31) / 32};
+  }
   if (form.aInTensor) {
     op.a = uint32_t(operands.a);
-    op.reads = {groupsOf(op, op.a), op.a & 0xffff, InstructionDescriptor::aColumns};
+    op.reads[0] = {groupsOf(op, op.a), op.a & 0xffff, InstructionDescriptor::aColumns};
   } else {
     op.aPieces = pieces(operands.a, op.shape.transposeA, op.shape.a, op.shape.m);
   }
@@ -204,7 +322,6 @@ std::vector<Block *> blocksOf(Block &block, const TensorForm &form) {
 }
 
 void issueTensorProduct(Warp &warp, unsigned lane, const TensorForm &form, const TensorOperands &operands) {
-  TensorMemory &memory = tensorOf(*warp.block);
   TensorOperation op = operationOf(warp, lane, form, operands);
   const std::vector<Block *> blocks = blocksOf(*warp.block, form);
   if (!op.shape.fault.empty())
@@ -217,21 +334,30 @@ void issueTensorProduct(Warp &warp, unsigned lane, const TensorForm &form, const
     return report(warp, FindingKind::Unsupported, lane, format("has {}, which the simulator does not compute", what));
   if (!isInBounds(warp, op) || !checkAccesses(warp, op, blocks))
     return;
-  const bool unwritten = beginReads(warp, op, blocks);
-  for (size_t i = 0; i < blocks.size(); ++i)
-    markResult(tensorOf(*blocks[i]), op, i, unwritten);
-  count(warp, op);
-  op.number = memory.issued++;
-  if (tracksShared(warp)) { // what the warp does now is no part of it
-    op.clock = warp.block->shadow.now(warp.index);
-    warp.block->shadow.advance(warp.index);
-  }
-  const bool allComputed =
-      std::ranges::all_of(memory.operations, [](const TensorOperation &each) { return each.computed; });
-  memory.operations.push_back(std::move(op));
-  warp.worker->changed = true;
-  if (warp.block->engines->early() && allComputed)
-    compute(*warp.block, memory.operations.back());
+  begin(warp, std::move(op), blocks);
+}
+
+void issueTensorCopy(Warp &warp, unsigned lane, const TensorForm &form, uint32_t to, uint64_t descriptor) {
+  TensorOperation op;
+  op.form = &form;
+  op.pc = warp.here();
+  op.warp = warp.index;
+  op.lane = lane;
+  op.d = to;
+  op.adds = false;
+  const uint32_t rows = form.copy == TensorCopyShape::Rows128 ? 128 : form.copy == TensorCopyShape::Rows32 ? 32 : 64;
+  op.aPieces = tensorOf(*warp.block).pieces.of(descriptor, false, 1, rows, form.parts);
+  op.write = {0xff, to & 0xffff, 4 * form.parts};
+  const std::vector<Block *> blocks{warp.block};
+  if (std::string fault = faultOf(op); !fault.empty())
+    return report(warp, FindingKind::TensorOperands, lane, fault);
+  if (op.aPieces->unsupported)
+    return report(warp, FindingKind::Unsupported, lane,
+                  format("has {}, which the simulator does not compute", op.aPieces->fault));
+  if (!isInBounds(warp, op) || !checkAccesses(warp, op, blocks))
+    return;
+  warp.worker->counters.tensorBytesWritten += uint64_t(tensorLanes) * 16 * form.parts;
+  begin(warp, std::move(op), blocks);
 }
 
 void computeTensor(Block &block, uint64_t end) {

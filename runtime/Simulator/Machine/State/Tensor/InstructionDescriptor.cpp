@@ -23,7 +23,11 @@ std::optional<TensorElement> elementOf(TensorKind kind, uint32_t code) {
     return code == 2 ? std::optional(TF32) : std::nullopt;
   case TensorKind::I8:
     return code == 0 ? std::optional(U8) : code == 1 ? std::optional(S8) : std::nullopt;
+  case TensorKind::MXF4:
+  case TensorKind::MXF4NVF4:
+    return code == 1 ? std::optional(E2M1) : std::nullopt;
   case TensorKind::F8F6F4:
+  case TensorKind::MXF8F6F4:
     switch (code) {
     case 0:
       return E4M3;
@@ -97,6 +101,53 @@ InstructionDescriptor InstructionDescriptor::decode(uint32_t bits, TensorKind ki
 
 namespace {
 
+/// What is wrong with a scaled kind's descriptor whose types are right (PTX ISA 9.7.16.4.2, tables 43 and 44).
+std::string scaledFault(const InstructionDescriptor &shape, uint32_t bits, TensorKind kind, unsigned scales) {
+  if (field(bits, 0, 3) || field(bits, 3, 1) || field(bits, 6, 1) || field(bits, 24, 3) ||
+      (!isPacked(kind) && field(bits, 31, 1)) || (isPacked(kind) && field(bits, 12, 1)))
+    return format("has an instruction descriptor {:#x} in which reserved bits are set", bits);
+  if (isPacked(kind) && field(bits, 31, 1))
+    return "has an instruction descriptor with 96 elements along K, which sm_103a alone has";
+  if (shape.scale == semantics::ScaleElement::UE4M3 && (kind != TensorKind::MXF4NVF4 || scales != 4))
+    return format("has an instruction descriptor {:#x} whose scales its '.kind' and scale vector do not have", bits);
+  if (shape.scaleA % scales || shape.scaleB % scales)
+    return format("expected multiples of {} as places of scales, but got {} and {}", scales, shape.scaleA,
+                  shape.scaleB);
+  if (isPacked(kind) && (shape.transposeA || shape.transposeB))
+    return format("has an instruction descriptor {:#x} that turns what this '.kind' cannot", bits);
+  if (shape.m != 128 || shape.n < 8 || shape.n > 256)
+    return format("expected 128 rows and 8 to 256 columns, but got {} and {}", shape.m, shape.n);
+  if (shape.transposeB && bitsOf(shape.b) == 8 && shape.n % 16)
+    return format("expected a multiple of 16 as number of columns, but got {}", shape.n);
+  return {};
+}
+
+} // namespace
+
+InstructionDescriptor InstructionDescriptor::decodeScaled(uint32_t bits, TensorKind kind, unsigned scales) {
+  InstructionDescriptor shape;
+  const auto a = elementOf(kind, field(bits, 7, 3)), b = elementOf(kind, field(bits, 10, isPacked(kind) ? 2 : 3));
+  shape.m = field(bits, 27, 2) << 7;
+  shape.n = field(bits, 17, 6) << 3;
+  shape.negateA = field(bits, 13, 1);
+  shape.negateB = field(bits, 14, 1);
+  shape.transposeA = field(bits, 15, 1);
+  shape.transposeB = field(bits, 16, 1);
+  shape.scale = field(bits, 23, 1) ? semantics::ScaleElement::UE8M0 : semantics::ScaleElement::UE4M3;
+  shape.scaleA = uint8_t(field(bits, 29, 2));
+  shape.scaleB = uint8_t(field(bits, 4, 2));
+  if (!a || !b) {
+    shape.fault = format("has an instruction descriptor {:#x} whose types its '.kind' does not have", bits);
+    return shape;
+  }
+  shape.a = *a;
+  shape.b = *b;
+  shape.fault = scaledFault(shape, bits, kind, scales);
+  return shape;
+}
+
+namespace {
+
 /// What a descriptor of shared memory says that is not where elements lie.
 void checkDescriptor(uint64_t bits, TensorPieces &pieces) {
   const uint32_t swizzle = field(bits, 61, 3);
@@ -114,17 +165,19 @@ void checkDescriptor(uint64_t bits, TensorPieces &pieces) {
         format("has an operand of {} bits that is contiguous along M or N, and its swizzle is {}of 128 bytes by "
                "32 bytes",
                8 * pieces.bytes, swizzle == 1 ? "" : "not ");
-  else if (swizzle == 1 || field(bits, 49, 3)) {
+  else if (swizzle == 1 && !pieces.transposed)
+    pieces.fault = "has an operand that is contiguous along K, and its swizzle is of 128 bytes by 32 bytes";
+  else if (field(bits, 49, 3)) {
     pieces.unsupported = true;
-    pieces.fault = swizzle == 1 ? "swizzles of 128 bytes by 32 bytes" : "base offsets other than 0";
+    pieces.fault = "base offsets other than 0";
   }
 }
 
 } // namespace
 
 std::shared_ptr<const TensorPieces> KnownTensorPieces::of(uint64_t descriptor, bool transposed, unsigned bytes,
-                                                          uint32_t rows) {
-  const Key key{descriptor, rows, bytes, transposed};
+                                                          uint32_t rows, uint32_t parts) {
+  const Key key{descriptor, rows, parts, bytes, transposed};
   if (auto found = known_.find(key); found != known_.end())
     return found->second;
   auto pieces = std::make_shared<TensorPieces>();
@@ -139,7 +192,7 @@ std::shared_ptr<const TensorPieces> KnownTensorPieces::of(uint64_t descriptor, b
         pieces->begins.push_back(from.alongRows(group, k));
   else
     for (uint32_t row = 0; row < rows; ++row)
-      for (uint32_t part = 0; part < 2; ++part)
+      for (uint32_t part = 0; part < parts; ++part)
         pieces->begins.push_back(from.alongK(row, part));
   pieces->last = *std::ranges::max_element(pieces->begins);
   known_.emplace(key, pieces);

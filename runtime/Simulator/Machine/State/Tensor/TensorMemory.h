@@ -68,12 +68,20 @@ struct TensorTransfer {
   bool used = false;                                 ///< all of them were read
 };
 
-/// Record::aux of tcgen05.mma.
+/// Which rows of shared memory tcgen05.cp brings to which lanes (PTX ISA 9.7.16.9.2).
+enum class TensorCopyShape : uint8_t { None, Rows128, Rows64Apart, Rows64Beside, Rows32 };
+
+/// Record::aux of tcgen05.mma and tcgen05.cp.
 struct TensorForm {
   TensorKind kind = TensorKind::F16;
   bool aInTensor = false;
-  bool pair = false;  ///< .cta_group::2
-  unsigned scale = 0; ///< scale-input-d
+  bool pair = false;                            ///< .cta_group::2
+  unsigned scale = 0;                           ///< scale-input-d
+  unsigned block = 0;                           ///< elements along K that a scale is of; 0 without scales
+  TensorCopyShape copy = TensorCopyShape::None; ///< of tcgen05.cp
+  uint32_t parts = 2;                           ///< of 16 bytes in each row that it copies
+  /// Scales of a row.
+  unsigned scales() const { return block ? (isPacked(kind) ? 64u : 32u) / block : 0; }
 };
 
 /// One tcgen05.mma of a thread.
@@ -83,18 +91,24 @@ struct TensorOperation {
   uint32_t clock = 0;  ///< of the warp when it was issued
   uint64_t number = 0; ///< among those of the block
   InstructionDescriptor shape;
-  uint32_t d = 0, a = 0; ///< addresses in tensor memory
-  bool adds = true;      ///< enable-input-d
+  uint32_t d = 0, a = 0;           ///< addresses in tensor memory
+  uint32_t scaleA = 0, scaleB = 0; ///< likewise
+  bool adds = true;                ///< enable-input-d
   std::array<uint32_t, 8> disabled{};
   std::shared_ptr<const TensorPieces> aPieces, bPieces;
-  TensorRange write, reads; ///< D; A, where it is in tensor memory
+  TensorRange write;                ///< D
+  std::array<TensorRange, 3> reads; ///< A, where it is in tensor memory; its scales, and those of B
   bool computed = false;
-  bool unwritten = false; ///< reads what nothing wrote
+
+  const char *name() const { return form->copy == TensorCopyShape::None ? "tcgen05.mma" : "tcgen05.cp"; }
 };
 
 /// What operations have in common whose D is read and written in the order of their issue (PTX ISA 9.7.16.6.2): address and
 /// shape, and how many blocks they are of.
+inline constexpr uint64_t copyPipeline = 2; ///< of tcgen05.cp, which comes before a product of its thread
 inline uint64_t pipelineOf(const TensorOperation &operation) {
+  if (operation.form->copy != TensorCopyShape::None)
+    return copyPipeline;
   return uint64_t(operation.d) << 32 | operation.shape.m << 12 | operation.shape.n << 2 | operation.form->pair << 1 | 1;
 }
 
