@@ -92,8 +92,11 @@ def compiler(once, capability: int) -> Callable[..., str]:
     return ptx_of
 
 
-def launch(ptx: str, grid: tuple[int, ...], args: list, seed: int, cluster: int = 1) -> simulator.Report:
-    """Launches the one kernel of a text with the arguments of its parameters in order; where None is, with zeros."""
+def launch(
+    ptx: str, grid: tuple[int, ...], args: list, seed: int, cluster: int = 1, known: str = "(?!)"
+) -> simulator.Report:
+    """Launches the one kernel of a text with the arguments of its parameters in order; where None is, with zeros. What
+    `known` is found in may be found."""
     entry, declared = re.search(r"\.entry\s+(\w+)\s*\((.*?)\)", ptx, re.S).groups()
     threads = int(re.search(r"\.reqntid (\d+)", ptx)[1])
     parameters = declared.split(",\n")
@@ -101,7 +104,8 @@ def launch(ptx: str, grid: tuple[int, ...], args: list, seed: int, cluster: int 
     given = [*args, *[None] * (len(sizes) - len(args))]
     whole = [np.void(bytes(size)) if each is None else each for each, size in zip(given, sizes, strict=True)]
     report = simulator.launch(ptx, entry, grid, threads, whole, shared=227 * 1024, seed=seed, cluster=cluster)
-    assert not report.findings, [str(finding) for finding in report.findings]
+    found = [str(finding) for finding in report.findings if not re.search(known, str(finding))]
+    assert not found, found
     return report
 
 
