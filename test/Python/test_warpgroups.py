@@ -67,7 +67,8 @@ def bits(values, dtype):
     """Values as a product's operand, and what they stand for there."""
     if dtype == "fp32":
         single = values.astype(np.float32)
-        rounded = (single.view(np.uint32) + 0x1000) & 0xFFFFE000  # to TF32, ties away from zero
+        raw = single.view(np.uint32)
+        rounded = (raw + 0xFFF + (raw >> 13 & 1)) & 0xFFFFE000  # to TF32, ties to even
         return single, rounded.astype(np.uint32).view(np.float32).astype(np.float64)
     if dtype == "fp16":
         half = values.astype(np.float16)
