@@ -70,6 +70,7 @@ std::vector<Stage> tileToLLVMStages(bool boxes, bool roles) {
          passes.addNestedPass<func::FuncOp>(tile::createTileUnrollLoops());
          passes.addNestedPass<func::FuncOp>(warp::createWarpFoldExpScale());
          simplify(passes);
+         passes.addNestedPass<func::FuncOp>(tile::createTileHoistLoads());
          passes.addNestedPass<func::FuncOp>(tile::createTileJoinCounters());
          passes.addNestedPass<func::FuncOp>(tile::createTileNarrowExtrema());
          passes.addNestedPass<func::FuncOp>(tile::createTileNarrowIndices());

@@ -228,4 +228,41 @@ def TileUnrollLoops : Pass<"tile-unroll-loops", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
 }
 
+def TileHoistLoads : Pass<"tile-hoist-loads", "::mlir::func::FuncOp"> {
+  let summary = "read before a loop what it would read again in each iteration";
+  let description = [{
+    A load of a loop's own body whose pointers and mask are the same in all iterations goes before the loop, where the loop does nothing to memory but read it,
+    and no read is volatile. Of a loop that may run no time the mask says whether it does. A tile of more than 128 bytes of a thread stays, as it would be kept
+    in registers through the loop. The compiler's own kernels are written as they are meant to be.
+
+    Needs: nothing; loop invariants before loops, so that pointers are seen to be some.
+
+    Rejects: nothing.
+
+    ```mlir
+    func.func @f(%p: !tile.ptr<f32>, %y: f32, %n: i32) -> f32 {
+      %c0 = arith.constant 0 : i32
+      %c1 = arith.constant 1 : i32
+      %r = scf.for %i = %c0 to %n step %c1 iter_args(%sum = %y) -> (f32) : i32 {
+        %x = tile.load %p : !tile.ptr<f32>
+        %next = arith.mulf %sum, %x : f32
+        scf.yield %next : f32
+      }
+      return %r : f32
+    }
+    ```
+    becomes
+    ```mlir
+    %runs = arith.cmpi slt, %c0, %n : i32
+    %x = tile.load %p, %runs : !tile.ptr<f32>
+    %r = scf.for %i = %c0 to %n step %c1 iter_args(%sum = %y) -> (f32) : i32 {
+      %next = arith.mulf %sum, %x : f32
+      scf.yield %next : f32
+    }
+    return %r : f32
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
+}
+
 #endif // WEFT_DIALECTS_TILE_TRANSFORMS_PASSES_TD
