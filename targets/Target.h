@@ -121,7 +121,7 @@ struct Target {
   List<MmaInstruction> mma;
   bool wholeFloat8Sums = false;       ///< whether products of 8-bit floats are summed in f32, not in about 14 bits
   bool matrixStores = false;          ///< stmatrix (PTX ISA 9.7.14.5.16)
-  bool roundsTF32ToEven = false;      ///< cvt.rn to tf32 (PTX ISA 9.7.9.21): one instruction; cvt.rna is three everywhere
+  bool roundsTF32ToEven = false;      ///< cvt.rn to tf32 (PTX ISA 9.7.9.21), one instruction where cvt.rna is three
   WarpgroupUnit warpgroups{};         ///< matrix instructions of four warps
   List<int> asyncCopyBytes;           ///< sizes of cp.async, ascending; empty where there is none
   BoxCopies boxCopies{};              ///< copies of whole boxes, which arrive at an mbarrier
