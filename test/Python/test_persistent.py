@@ -130,6 +130,52 @@ def attend(q, k, v, o, tokens, scale, BM: wl.constexpr, BN: wl.constexpr, D: wl.
     wl.store(o + first + rows[:, None] * D + channels, made, mask=rows[:, None] < tokens)
 
 
+@weft.jit
+def attend_tiles(q, k, v, o, tokens, heads, scale, BM: wl.constexpr, BN: wl.constexpr, D: wl.constexpr):
+    """A loop over tiles of all heads that the kernel has itself."""
+    channels = wl.arange(0, D)
+    tiles = wl.cdiv(tokens, BM)
+    for tile in range(wl.program_id(0), tiles * heads, wl.num_programs(0)):
+        rows = tile % tiles * BM + wl.arange(0, BM)
+        first = (tile // tiles).to(wl.int64) * tokens * D
+        queries = wl.load(q + first + rows[:, None] * D + channels, mask=rows[:, None] < tokens, other=0.0)
+        most, total = wl.full([BM], float("-inf"), wl.float32), wl.zeros([BM], wl.float32)
+        acc = wl.zeros([BM, D], wl.float32)
+        for start in range(0, tokens, BN):
+            keys = start + wl.arange(0, BN)
+            at = first + keys[:, None] * D + channels
+            s = wl.dot(queries, wl.load(k + at, mask=keys[:, None] < tokens, other=0.0).T) * scale
+            s = wl.where(keys[None, :] < tokens, s, float("-inf"))
+            more = wl.maximum(most, wl.max(s, 1))
+            p, kept = wl.exp2(s - more[:, None]), wl.exp2(most - more)
+            total = total * kept + wl.sum(p, 1)
+            values = wl.load(v + at, mask=keys[:, None] < tokens, other=0.0)
+            acc = wl.dot(p.to(wl.float16), values, acc * kept[:, None])
+            most = more
+        made = (acc / total[:, None]).to(wl.float16)
+        wl.store(o + first + rows[:, None] * D + channels, made, mask=rows[:, None] < tokens)
+
+
+@pytest.mark.parametrize("tokens, heads, blocks, BN, stages", [
+    (300, 3, 2, 128, 2), (500, 2, 1, 64, 3), (200, 4, 3, 64, 2),
+])  # fmt: skip
+def test_a_loop_over_tiles(seed, monkeypatch, tokens, heads, blocks, BN, stages):
+    """The ring of a loop that the kernel's own stands around goes on too."""
+    monkeypatch.setenv("WEFT_TARGET", "sm_90a")
+    q, k, v = (x.numpy() for x in operands(seed, [(heads, tokens, 128)] * 3))
+    s = np.einsum("hnd,hmd->hnm", q.astype(float), k) / 128**0.5
+    p = np.exp(s - s.max(-1, keepdims=True))
+    wanted = np.einsum("hnm,hmd->hnd", p / p.sum(-1, keepdims=True), v.astype(float))
+    tile = {"BM": 128, "BN": BN, "D": 128, "num_warps": 8, "num_stages": stages}
+    sizes = (np.int32(tokens), np.int32(heads), np.float32(128**-0.5 * 1.4426950408889634))
+    for order in (0, seed + 1):
+        o = np.full_like(q, np.nan)
+        assert not simulate(attend_tiles, (blocks,), q, k, v, o, *sizes, seed=order, **tile).findings
+        np.testing.assert_allclose(o.astype(float), wanted, atol=2e-3)
+    ptx = attend_tiles.warmup(q, k, v, o, tokens, heads, 0.1, grid=(blocks,), **tile).ptx
+    assert "mbarrier.inval" not in ptx  # nothing has the ring's bytes behind a tile
+
+
 TILE = {"BM": 128, "BN": 128, "D": 128, "num_warps": 8, "num_stages": 2}
 
 
