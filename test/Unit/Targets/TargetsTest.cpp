@@ -28,7 +28,7 @@ TEST(Targets, LendTheirLimitsToNewerDevices) {
   for (const Target &target : all())
     EXPECT_EQ(&nearest(target.capability()), find(target.name));
   EXPECT_EQ(nearest(87).capability() / 10, 8);
-  EXPECT_EQ(nearest(103).name, "sm_90a");
+  EXPECT_EQ(nearest(103).name, "sm_100a");
   EXPECT_EQ(nearest(70).capability(), 80) << "the oldest, where there is no older one";
 }
 

@@ -17,6 +17,14 @@ void takeLater(std::vector<uint32_t> &clocks, const std::vector<uint32_t> &other
     clocks[i] = std::max(clocks[i], others[i]);
 }
 
+/// Whether clocks are no earlier than others.
+bool areNoEarlier(const std::vector<uint32_t> &clocks, const std::vector<uint32_t> &others) {
+  for (size_t i = 0; i < clocks.size(); ++i)
+    if (clocks[i] < others[i])
+      return false;
+  return true;
+}
+
 } // namespace
 
 Moment snapshot(Warp &warp) {
@@ -53,14 +61,27 @@ Moment OrderGraph::add(uint32_t block, const uint32_t *clocks, uint32_t warps, u
   return Moment(nodes_.size() - 1);
 }
 
+bool OrderGraph::isMadeOf(Moment newer, Moment older) const {
+  const Node &node = nodes_[newer];
+  auto isOne = [&](const Node &of) { return of.first == older || of.second == older; };
+  return isOne(node) || (node.first && isOne(nodes_[node.first]));
+}
+
 Moment OrderGraph::join(Moment a, Moment b) {
   if (!a || !b || a == b)
     return a | b;
   std::lock_guard lock(mutex_);
   const Moment newer = std::max(a, b), older = std::min(a, b);
-  if (nodes_[newer].first == older || nodes_[newer].second == older || nodes_.size() >= maximumMoments)
+  if (nodes_.size() >= maximumMoments || isMadeOf(newer, older))
     return newer;
   const Node &x = nodes_[newer], &y = nodes_[older];
+  if (!x.clocks.empty() && isOf(y, x.block)) {
+    // What one block's moments alone make is in their clocks.
+    if (!y.foreign && areNoEarlier(x.clocks, y.clocks))
+      return newer;
+    if (!x.foreign && areNoEarlier(y.clocks, x.clocks))
+      return older;
+  }
   Node node{0, {}, newer, older, true};
   if (!x.clocks.empty() && isOf(y, x.block)) {
     node = {x.block, x.clocks, newer, older, x.foreign || y.foreign};

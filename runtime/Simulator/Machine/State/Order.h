@@ -99,6 +99,9 @@ private:
     Moment first = 0, second = 0;
     bool foreign = false; ///< comes from other blocks' moments too
   };
+  /// Whether a moment is one of the two that another is made of, or of the first of these: lanes that wait for the same take
+  /// over the same in turn.
+  bool isMadeOf(Moment newer, Moment older) const;
   bool isOf(const Node &node, uint32_t block) const { return !node.clocks.empty() && node.block == block; }
   /// Whether `accept` holds for `from` or a moment before it, the walk leaving out what comes from one block alone.
   template <typename Accept> bool walk(Moment from, Accept accept) const;
