@@ -138,6 +138,17 @@ int64_t reductionCost(const LinearLayout &layout, unsigned axis) {
          (reduction.inTurn ? 3 : 1) * barrier;
 }
 
+/// Whether a loop does nothing with a sum but add it to what it carries: what crosses lanes and warps is done behind the loop
+/// (`warp-defer-reduction`).
+bool isAddedUp(tile::ReduceOp reduce) {
+  if (reduce->getNumResults() != 1 || !isa<arith::AddFOp>(reduce.getCombiner().front().front()) ||
+      !isa<scf::ForOp>(reduce->getParentOp()) || !reduce->getResult(0).hasOneUse())
+    return false;
+  auto sum = dyn_cast<arith::AddFOp>(*reduce->getUsers().begin());
+  return sum && sum->hasOneUse() && isa<scf::YieldOp>(*sum->getUsers().begin()) &&
+         sum->getBlock() == reduce->getBlock();
+}
+
 /// A scan along an axis: neighbours in registers, one after another; of each such run one total, which steps between
 /// registers, lanes and warps join, and whose share is put before each element.
 int64_t scanCost(const LinearLayout &layout, unsigned axis) {
@@ -167,8 +178,11 @@ int64_t costOf(Operation *op, const LayoutPlan &plan, const AxisAnalysis &axes, 
     return 0;
   if (isa<tile::LoadOp, tile::StoreOp, tile::AtomicRMWOp>(op))
     return accessCost(op, layout, axes, target, plan.rules.knownCosts());
-  if (auto reduce = dyn_cast<tile::ReduceOp>(op))
-    return reductionCost(layout.getLayout(), reduce.getAxis());
+  if (auto reduce = dyn_cast<tile::ReduceOp>(op)) {
+    const int64_t inThreads = registersOf(layout.getLayout()) * instruction;
+    const int64_t cost = reductionCost(layout.getLayout(), reduce.getAxis());
+    return isAddedUp(reduce) ? inThreads + (cost - inThreads) / tripsOf(op) : cost;
+  }
   if (auto scan = dyn_cast<tile::ScanOp>(op))
     return scanCost(layout.getLayout(), scan.getAxis()) * scan.getSources().size();
   return 0;

@@ -368,9 +368,10 @@ public:
       with[load] = layout;
     LayoutPlan other = replan(with);
     int64_t otherCost = costOf(function, other, axes, target);
-    // What a kernel then executes is an estimate, which is not trusted with much more traffic: half as much again.
+    // What a kernel then executes is an estimate, which is not trusted with much more traffic than twice as much.
+    constexpr int64_t mostTimes = 2;
     if (otherCost >= cost ||
-        2 * sectorsRead(function, other, axes, target) > 3 * sectorsRead(function, plan, axes, target))
+        sectorsRead(function, other, axes, target) > mostTimes * sectorsRead(function, plan, axes, target))
       return false;
     plan = std::move(other);
     cost = otherCost;

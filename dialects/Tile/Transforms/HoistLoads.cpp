@@ -8,8 +8,8 @@
 //   }                                                         %y = tile.load (%columns of %j)
 //                                                             tile.dot %x, %y, ..
 //
-// Of a loop that may run no time the mask says whether it does, as what it reads need not be there. A tile that takes many
-// registers of a thread stays: it would be kept through the loop.
+// Of a loop that may run no time the mask says whether it does, as what it reads need not be there. Tiles that take many
+// registers of a thread together stay: they would be kept through the loop.
 #include "dialects/Tile/IR/Schedule.h"
 #include "dialects/Tile/IR/TileOps.h"
 #include "dialects/Tile/Transforms/Passes.h"
@@ -28,7 +28,7 @@ using namespace weft::tile;
 
 namespace {
 
-/// Bytes of a thread that a loop may keep of a tile.
+/// Bytes of a thread that a loop may keep of what was read before it.
 constexpr int64_t mostBytes = 128;
 
 /// Whether all that a loop does to memory is to read it, and nobody is waited for.
@@ -42,12 +42,12 @@ bool onlyReads(scf::ForOp loop) {
   return !walked.wasInterrupted();
 }
 
-bool isSmall(LoadOp load, int64_t threads) {
+/// Bytes that one of so many threads has of what is loaded.
+int64_t bytesOf(LoadOp load, int64_t threads) {
   auto tensor = dyn_cast<RankedTensorType>(load.getType());
   Type element = getElementTypeOrSelf(load.getType());
-  if (!tensor || !element.isIntOrFloat())
-    return element.isIntOrFloat();
-  return llvm::divideCeil(tensor.getNumElements(), threads) * element.getIntOrFloatBitWidth() <= 8 * mostBytes;
+  const int64_t bits = element.isIntOrFloat() ? element.getIntOrFloatBitWidth() : 64; // of a pointer
+  return llvm::divideCeil(bits, 8) * (tensor ? llvm::divideCeil(tensor.getNumElements(), threads) : 1);
 }
 
 /// Makes a load, which goes before a loop, one of nothing where the loop does not run.
@@ -62,13 +62,18 @@ void loadWhereRuns(LoadOp load, scf::ForOp loop) {
   load.getMaskMutable().assign(mask);
 }
 
-/// The loads of a loop's body that are the same in all iterations.
+/// The loads of a loop's body that are the same in all iterations, as many as a thread may keep.
 SmallVector<LoadOp> loadsBefore(scf::ForOp loop, int64_t threads) {
   SmallVector<LoadOp> found;
-  for (auto load : loop.getBody()->getOps<LoadOp>())
-    if (isSmall(load, threads) &&
-        llvm::all_of(load->getOperands(), [&](Value operand) { return loop.isDefinedOutsideOfLoop(operand); }))
-      found.push_back(load);
+  int64_t left = mostBytes;
+  for (auto load : loop.getBody()->getOps<LoadOp>()) {
+    const int64_t bytes = bytesOf(load, threads);
+    if (bytes > left ||
+        !llvm::all_of(load->getOperands(), [&](Value operand) { return loop.isDefinedOutsideOfLoop(operand); }))
+      continue;
+    left -= bytes;
+    found.push_back(load);
+  }
   return found;
 }
 

@@ -232,8 +232,8 @@ def TileHoistLoads : Pass<"tile-hoist-loads", "::mlir::func::FuncOp"> {
   let summary = "read before a loop what it would read again in each iteration";
   let description = [{
     A load of a loop's own body whose pointers and mask are the same in all iterations goes before the loop, where the loop does nothing to memory but read it,
-    and no read is volatile. Of a loop that may run no time the mask says whether it does. A tile of more than 128 bytes of a thread stays, as it would be kept
-    in registers through the loop. The compiler's own kernels are written as they are meant to be.
+    and no read is volatile. Of a loop that may run no time the mask says whether it does. What is more than 128 bytes of a thread together stays, as it would be
+    kept in registers through the loop. The compiler's own kernels are written as they are meant to be.
 
     Needs: nothing; loop invariants before loops, so that pointers are seen to be some.
 

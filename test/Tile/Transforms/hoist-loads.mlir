@@ -114,6 +114,27 @@ func.func @large(%p: tensor<64x128x!tile.ptr<f32>>, %y: tensor<64x128xf32>, %n: 
 
 // -----
 
+// Two tiles of 32 registers each: one is kept.
+// CHECK-LABEL: func.func @two
+// CHECK:         tile.load %[[FIRST:[a-z0-9]+]],
+// CHECK:         scf.for
+// CHECK-NOT:     tile.load %[[FIRST]]
+// CHECK:         tile.load
+func.func @two(%p: tensor<64x64x!tile.ptr<f32>>, %q: tensor<64x64x!tile.ptr<f32>>, %y: tensor<64x64xf32>, %n: i32) -> tensor<64x64xf32> {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%sum = %y) -> (tensor<64x64xf32>) : i32 {
+    %x = tile.load %p : tensor<64x64x!tile.ptr<f32>>
+    %z = tile.load %q : tensor<64x64x!tile.ptr<f32>>
+    %xz = arith.mulf %x, %z : tensor<64x64xf32>
+    %next = arith.mulf %sum, %xz : tensor<64x64xf32>
+    scf.yield %next : tensor<64x64xf32>
+  }
+  return %r : tensor<64x64xf32>
+}
+
+// -----
+
 // The compiler's own kernels stay as they are.
 // CHECK-LABEL: func.func @own
 // CHECK:         scf.for
