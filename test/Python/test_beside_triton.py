@@ -137,7 +137,7 @@ def test_is_right_on_hopper(hopper_rows, name):
 #: wants them, exchanges that do not wait for one another share a barrier, and operands of multiply-adds are read a few
 #: at a time; one warp copies what all would load, and operands of 8 bits are read as they lie; truths are counted under
 #: predicates, and rows that lie far apart wait for nobody; what TF32 leaves of float32 is multiplied step by step;
-#: layouts are not moved for much more that is read, short loops are their iterations, products of widened numbers are
+#: what a loop adds up crosses lanes behind it, short loops are their iterations, products of widened numbers are
 #: of 32 bits, and blocks of a row's columns do not meet the next row's
 AT_MOST = {
     "GPTQ matmul, groups in any order, 5 rows f16": ("exposed_loads", "registers", "barriers", "read"),

@@ -368,8 +368,8 @@ public:
       with[load] = layout;
     LayoutPlan other = replan(with);
     int64_t otherCost = costOf(function, other, axes, target);
-    // What a kernel then executes is an estimate, which is not trusted with much more traffic than twice as much.
-    constexpr int64_t mostTimes = 2;
+    // An estimate of rows that may lie anywhere is not trusted with much more traffic.
+    constexpr int64_t mostTimes = 3;
     if (otherCost >= cost ||
         sectorsRead(function, other, axes, target) > mostTimes * sectorsRead(function, plan, axes, target))
       return false;
