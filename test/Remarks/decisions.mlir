@@ -12,7 +12,7 @@
 // QUIET-NOT: [Analysis]
 
 // SEARCH: remark: [Analysis] conversion | Category:layouts | Function=meet | Reason="16xf32 is converted from registers 4, lanes 4 repeated 8 times, warps 1 to registers 1, lanes 16 repeated 2 times, warps 1 inside the warp, about 3 instructions of a warp"
-// SEARCH: remark: [Analysis] layout | Category:layouts | Function=meet | Reason="64xbf16 lies as {{.*}} the next best, registers 2 (2 neighbours along axis 0), lanes 32, warps 1, 2027"
+// SEARCH: remark: [Analysis] layout | Category:layouts | Function=meet | Reason="64xbf16 lies as {{.*}} the next best, registers 2 (2 neighbours along axis 0), lanes 32, warps 1, 1873"
 // SEARCH: remark: [Analysis] layout | Category:layouts | Function=read_once | Reason="128xbf16 lies as registers 1, lanes 32, warps 4; {{.*}} are about 136 in all; the next best, registers 4 (4 neighbours along axis 0), lanes 32, warps 1 repeated 4 times, 106, but more is read, or less of each sector filled, or the search ended before"
 // SEARCH: remark: [Analysis] layout | Category:layouts | Function=written_vector | Reason="256xi32 lies as {{.*}} are about 334 in all; {{.*}}, 208, but the kernel's schedule was chosen for the first"
 
