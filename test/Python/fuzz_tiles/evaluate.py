@@ -125,8 +125,10 @@ class Machine:
         err = value.err[mask]
         if is_float(memory.dtype):
             # Partial sums of small integers are exact in any order; of anything else each addition may round.
-            small = (value.data == np.rint(value.data)) & (np.abs(value.data) < 1000) & (value.err == 0)
-            err = err + np.where(small, 0, np.abs(value.data) * 1e-4 + 1e-30)[mask]
+            # A sum that is no integer is rounded as a whole, whichever of its parts came last.
+            given, total = value.data[mask], memory.data[at]
+            small = (given == np.rint(given)) & (np.abs(given) < 1000) & (err == 0) & (total == np.rint(total))
+            err = err + np.where(small, 0, np.maximum(np.abs(given), np.abs(total)) * 1e-4 + 1e-30)
         np.add.at(memory.err, at, err)
 
 
