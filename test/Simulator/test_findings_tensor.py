@@ -184,6 +184,7 @@ PLANTS = [
     Plant("columns that nothing wrote", "uninitialised", lambda m: START + (ALL if m else "") + load(1) + LOADED + OUT + FREE),
     Plant("accumulator that nothing wrote", "uninitialised", lambda m: START + multiply(adds="%p3" if m else "%p4") + done() + load(1) + LOADED + OUT + FREE),
     Plant("commit to what is no mbarrier", "mbarrier-misuse", lambda m: START + "mov.u32 %r20, %r3;\n" + unless(m, "mov.u32 %r20, %r1;\n") + multiply() + marked(commit("%r20")) + (wait(0, "%r3", "V") + AFTER if m else "") + FREE, also=("tensor-race", "exit-with-async")),
+    Plant("mbarrier that ends before a commit arrives", "mbarrier-misuse", lambda m: START + multiply() + (done() + MEET if m else commit()) + marked("@%p0 mbarrier.inval.shared::cta.b64 [%r3];") + NEXT + FREE, (0, 1), advised=True),
     Plant("product in flight at the end", "exit-with-async", lambda m: START + multiply() + (done() if m else "") + FREE, also=("tensor-race",)),
     Plant("part of a warp", "divergent-aligned", lambda m: START + f"setp.lt.u32 %p5, %r0, {32 if m else 40};\n" + marked("@%p5 tcgen05.wait::ld.sync.aligned;") + FREE, also=("tensor-allocation",)),
 ]  # fmt: skip

@@ -157,6 +157,7 @@ uint64_t afterTransaction(const LaneOperation &op) {
 /// The object after mbarrier.inval, which nothing may complete on any more.
 uint64_t afterInval(const LaneOperation &op) {
   checkUnexpected(op.warp, op.block, op.lane, op.offset());
+  checkCommits(op.warp, op.block, op.lane, op.offset());
   op.block.mbarriers.erase(op.offset());
   return 0;
 }

@@ -178,4 +178,16 @@ bool landCommits(Block &block, uint32_t object) {
   return any;
 }
 
+void checkCommits(Warp &warp, Block &block, unsigned lane, uint32_t object) {
+  for (const auto &issuer : block.cluster->blocks) {
+    if (!issuer->engines || !issuer->engines->tensor)
+      continue;
+    for (const TensorCommit &commit : tensorOf(*issuer).commits)
+      if (commit.target == &block && commit.object == object)
+        return report(warp, FindingKind::MbarrierMisuse, lane,
+                      "ends an mbarrier at which a commit of tensor cores has still to arrive",
+                      format("it was issued at {}", siteName(warp, commit.pc)), true);
+  }
+}
+
 } // namespace weft::simulator::machine

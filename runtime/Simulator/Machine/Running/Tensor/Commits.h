@@ -14,4 +14,7 @@ void commitTensor(Warp &warp, unsigned lane, Block &target, uint32_t object);
 /// Lets the commits arrive that an mbarrier's phase waits for, now that somebody does; true where any did.
 bool landCommits(Block &block, uint32_t object);
 
+/// An mbarrier ends at which a commit has still to arrive: an advisory, since Triton's loops leave their last ones so.
+void checkCommits(Warp &warp, Block &block, unsigned lane, uint32_t object);
+
 } // namespace weft::simulator::machine
