@@ -237,7 +237,8 @@ constexpr Target table[] = {
      .mma = adaMma,
      .asyncCopyBytes = asyncSizes,
      .gpus = ad102Gpus},
-    // Products are those of single warps: no compiler of these kernels makes products in tensor memory (tcgen05) yet.
+    // Products are those of single warps, and copies those of threads: products in tensor memory (tcgen05), which boxes are
+    // for, are not compiled for yet.
     {.name = "sm_100a",
      .ptxVersion = 86,
      .sharedBytesPerBlock = 227 * 1024,
@@ -250,7 +251,6 @@ constexpr Target table[] = {
      .matrixStores = true,
      .roundsTF32ToEven = true,
      .asyncCopyBytes = asyncSizes,
-     .boxCopies = {.mostRank = 5},
      .gpus = gb100Gpus},
     {.name = "sm_120",
      .ptxVersion = 87,
