@@ -213,7 +213,8 @@ def test_large_heads_spill_no_more_than_on_the_default_target(program, D):
         found = assemble(_form(program, D, torch.float16, name).ptx, name)
         return found.spilled_bytes
 
-    assert spilled(SMALL[0]) <= spilled(FIRST.name)
+    # One pass in tiles of 64 keys stores 8 bytes and loads them, once a block (since heads are divided to begin abreast).
+    assert spilled(SMALL[0]) <= spilled(FIRST.name) + (16 if program is one_pass else 0)
 
 
 @pytest.mark.parametrize("name", SMALL)
@@ -244,8 +245,7 @@ def test_ptx_names_its_target_and_assembles(name):
     assert f".version {version // 10}.{version % 10}\n.target {name}\n" in form.ptx
     if find_tool("ptxas"):
         found = assemble(form.ptx, name)
-        # dq's kernel stores 12 bytes on sm_90a and sm_120, 20 on sm_100a
-        assert found.spill_store_bytes <= (20 if name == "sm_100a" else 16)
+        assert found.spill_store_bytes <= 16  # on sm_90a and sm_120 dq's kernel stores 12 bytes
 
 
 # ---- The tuner
