@@ -213,7 +213,7 @@ def test_large_heads_spill_no_more_than_on_the_default_target(program, D):
         found = assemble(_form(program, D, torch.float16, name).ptx, name)
         return found.spilled_bytes
 
-    # One pass in tiles of 64 keys stores 8 bytes and loads them, once a block (since heads are divided to begin abreast).
+    # One pass in tiles of 64 keys stores 8 bytes and loads them, once a block: heads are divided to begin abreast.
     assert spilled(SMALL[0]) <= spilled(FIRST.name) + (16 if program is one_pass else 0)
 
 
