@@ -108,13 +108,12 @@ def test_blocks(monkeypatch):
 
 
 @weft.jit
-def attend(q, k, v, o, tokens, scale, BM: wl.constexpr, BN: wl.constexpr, D: wl.constexpr):
-    """Attention as a tile kernel has it, a head along the grid's second axis."""
-    rows, channels = wl.program_id(0) * BM + wl.arange(0, BM), wl.arange(0, D)
-    first = wl.program_id(1).to(wl.int64) * tokens * D
+def attend_rows(q, k, v, o, first, rows, tokens, scale, BN: wl.constexpr, D: wl.constexpr):
+    """Attention of a tile of a head's rows, whose elements begin at `first`, as tile kernels have it."""
+    channels = wl.arange(0, D)
     queries = wl.load(q + first + rows[:, None] * D + channels, mask=rows[:, None] < tokens, other=0.0)
-    most, total = wl.full([BM], float("-inf"), wl.float32), wl.zeros([BM], wl.float32)
-    acc = wl.zeros([BM, D], wl.float32)
+    most, total = wl.full([rows.shape[0]], float("-inf"), wl.float32), wl.zeros([rows.shape[0]], wl.float32)
+    acc = wl.zeros([rows.shape[0], D], wl.float32)
     for start in range(0, tokens, BN):
         keys = start + wl.arange(0, BN)
         at = first + keys[:, None] * D + channels
@@ -131,29 +130,19 @@ def attend(q, k, v, o, tokens, scale, BM: wl.constexpr, BN: wl.constexpr, D: wl.
 
 
 @weft.jit
+def attend(q, k, v, o, tokens, scale, BM: wl.constexpr, BN: wl.constexpr, D: wl.constexpr):
+    """A tile a program, a head along the grid's second axis."""
+    rows, first = wl.program_id(0) * BM + wl.arange(0, BM), wl.program_id(1).to(wl.int64) * tokens * D
+    attend_rows(q, k, v, o, first, rows, tokens, scale, BN, D)
+
+
+@weft.jit
 def attend_tiles(q, k, v, o, tokens, heads, scale, BM: wl.constexpr, BN: wl.constexpr, D: wl.constexpr):
     """A loop over tiles of all heads that the kernel has itself."""
-    channels = wl.arange(0, D)
     tiles = wl.cdiv(tokens, BM)
     for tile in range(wl.program_id(0), tiles * heads, wl.num_programs(0)):
-        rows = tile % tiles * BM + wl.arange(0, BM)
-        first = (tile // tiles).to(wl.int64) * tokens * D
-        queries = wl.load(q + first + rows[:, None] * D + channels, mask=rows[:, None] < tokens, other=0.0)
-        most, total = wl.full([BM], float("-inf"), wl.float32), wl.zeros([BM], wl.float32)
-        acc = wl.zeros([BM, D], wl.float32)
-        for start in range(0, tokens, BN):
-            keys = start + wl.arange(0, BN)
-            at = first + keys[:, None] * D + channels
-            s = wl.dot(queries, wl.load(k + at, mask=keys[:, None] < tokens, other=0.0).T) * scale
-            s = wl.where(keys[None, :] < tokens, s, float("-inf"))
-            more = wl.maximum(most, wl.max(s, 1))
-            p, kept = wl.exp2(s - more[:, None]), wl.exp2(most - more)
-            total = total * kept + wl.sum(p, 1)
-            values = wl.load(v + at, mask=keys[:, None] < tokens, other=0.0)
-            acc = wl.dot(p.to(wl.float16), values, acc * kept[:, None])
-            most = more
-        made = (acc / total[:, None]).to(wl.float16)
-        wl.store(o + first + rows[:, None] * D + channels, made, mask=rows[:, None] < tokens)
+        rows, first = tile % tiles * BM + wl.arange(0, BM), (tile // tiles).to(wl.int64) * tokens * D
+        attend_rows(q, k, v, o, first, rows, tokens, scale, BN, D)
 
 
 @pytest.mark.parametrize("tokens, heads, blocks, BN, stages", [
