@@ -62,24 +62,26 @@ std::vector<Stage> attnToTileStages(bool differentiate, const KernelChoices &cho
   };
 }
 
+/// What is done on tile kernels.
+static void addTilePasses(OpPassManager &passes, bool boxes) {
+  passes.addNestedPass<func::FuncOp>(tile::createTileSplitSizes());
+  passes.addNestedPass<func::FuncOp>(tile::createTileUnrollLoops());
+  passes.addNestedPass<func::FuncOp>(warp::createWarpFoldExpScale());
+  simplify(passes);
+  passes.addNestedPass<func::FuncOp>(tile::createTileHoistLoads());
+  passes.addNestedPass<func::FuncOp>(tile::createTileJoinCounters());
+  passes.addNestedPass<func::FuncOp>(tile::createTileNarrowExtrema());
+  passes.addNestedPass<func::FuncOp>(tile::createTileNarrowIndices());
+  passes.addNestedPass<func::FuncOp>(tile::createTileInlineLoops());
+  if (boxes)
+    passes.addNestedPass<func::FuncOp>(createTileMarkWraps());
+  passes.addNestedPass<func::FuncOp>(warp::createWarpFoldMaxScale());
+  passes.addNestedPass<func::FuncOp>(createTileSplitInterior());
+}
+
 std::vector<Stage> tileToLLVMStages(bool boxes, bool roles) {
   return {
-      {"tile",
-       [boxes](OpPassManager &passes) {
-         passes.addNestedPass<func::FuncOp>(tile::createTileSplitSizes());
-         passes.addNestedPass<func::FuncOp>(tile::createTileUnrollLoops());
-         passes.addNestedPass<func::FuncOp>(warp::createWarpFoldExpScale());
-         simplify(passes);
-         passes.addNestedPass<func::FuncOp>(tile::createTileHoistLoads());
-         passes.addNestedPass<func::FuncOp>(tile::createTileJoinCounters());
-         passes.addNestedPass<func::FuncOp>(tile::createTileNarrowExtrema());
-         passes.addNestedPass<func::FuncOp>(tile::createTileNarrowIndices());
-         passes.addNestedPass<func::FuncOp>(tile::createTileInlineLoops());
-         if (boxes)
-           passes.addNestedPass<func::FuncOp>(createTileMarkWraps());
-         passes.addNestedPass<func::FuncOp>(warp::createWarpFoldMaxScale());
-         passes.addNestedPass<func::FuncOp>(createTileSplitInterior());
-       }},
+      {"tile", [boxes](OpPassManager &passes) { addTilePasses(passes, boxes); }},
       {"warp", [](OpPassManager &passes) { passes.addPass(createTileToWarp()); }},
       {"pipelined",
        [boxes, roles](OpPassManager &passes) {

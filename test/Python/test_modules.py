@@ -100,11 +100,22 @@ def test_state_and_copies(sample, generator):
         assert_equal(gradients(each, x, d_out), expected)
 
 
+def too_large(draws):
+    """Of what was drawn, {name: (error, the plain layer's)} each time, those whose largest errors are too far apart."""
+    most = {name: [max(each[name][i] for each in draws) for i in range(2)] for name in draws[0]}
+    return {
+        name: (error, plain)
+        for name, (error, plain) in most.items()
+        if not error <= (2 if name == "out" else 3) * plain + 1e-5
+    }
+
+
 @pytest.mark.parametrize("dtype", ["f16", pytest.param("bf16", marks=pytest.mark.slow)])
 def test_autocast(sample, dtype, generator):
-    """Operands are cast; results are of autocast's type, gradients of the parameters'."""
+    """Operands are cast; results are of autocast's type, gradients of the parameters'. The errors of a parameter's few
+    elements are random numbers: where one draw's are far apart, the largest of more draws are compared, as
+    `weft.testing.hold` does."""
     module, plain = twins(sample)
-    x, d_out = drawn(sample, generator), drawn(sample, generator)
 
     def casting(layer):
         def call(x):
@@ -113,16 +124,24 @@ def test_autocast(sample, dtype, generator):
 
         return call
 
-    found = gradients(module, x, d_out, casting(module))
-    expected = gradients(plain, x, d_out, casting(plain))
-    exact = gradients(plain, x, d_out, lambda x: plain(x, **sample.given(2)))
-    assert found["out"].dtype == TYPES[dtype]
-    for name, value in found.items():
-        if sample.bends and name != "out":
-            continue
-        assert value.dtype == (TYPES[dtype] if name == "out" else torch.float32), name
-        error, plain_error = (float((each[name].float() - exact[name]).abs().max()) for each in (found, expected))
-        assert error <= (2 if name == "out" else 3) * plain_error + 1e-5, (name, error, plain_error)
+    def draw():
+        x, d_out = drawn(sample, generator), drawn(sample, generator)
+        found = gradients(module, x, d_out, casting(module))
+        expected = gradients(plain, x, d_out, casting(plain))
+        exact = gradients(plain, x, d_out, lambda x: plain(x, **sample.given(2)))
+        names = ["out"] if sample.bends else list(found)
+        for name in names:
+            assert found[name].dtype == (TYPES[dtype] if name == "out" else torch.float32), name
+        return {
+            name: [float((each[name].float() - exact[name]).abs().max()) for each in (found, expected)]
+            for name in names
+        }
+
+    draws = [draw()]
+    for count in (9, 36):
+        if too_large(draws):
+            draws += [draw() for _ in range(count - len(draws))]
+    assert not too_large(draws), (len(draws), too_large(draws))
 
 
 def test_modes(sample, generator):
