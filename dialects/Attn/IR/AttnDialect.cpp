@@ -54,8 +54,7 @@ void AttnDialect::initialize() {
 }
 
 LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError, int64_t rows, int64_t columns,
-                                   int64_t warps, int64_t stages, int64_t channels, int64_t cluster,
-                                   bool persistent) {
+                                   int64_t warps, int64_t stages, int64_t channels, int64_t cluster, bool persistent) {
   for (auto [name, size] : {std::pair("rows", rows), std::pair("columns", columns)})
     if (size < 16 || size > 1024 || !llvm::isPowerOf2_64(size))
       return emitError() << "expected '" << name << "' to be a power of two from 16 to 1024, but got " << size;

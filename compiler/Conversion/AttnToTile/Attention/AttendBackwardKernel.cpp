@@ -373,9 +373,8 @@ SmallVector<Value> BackwardKernel::finish(ArrayRef<Value> roots, const RowTile &
                       : order.grid(attendGrid(attend, tiled, schedule.getRows()));
   bool shares = diagonalDomain(op).has_value();
   int64_t cluster = split ? 1 : clusterOf(attend, schedule);
-  SmallVector<Value> results =
-      frame.finish({overParts(grid, split), schedule.getWarps(), schedule.getStages(), shares, cluster,
-                    schedule.getPersistent()});
+  SmallVector<Value> results = frame.finish(
+      {overParts(grid, split), schedule.getWarps(), schedule.getStages(), shares, cluster, schedule.getPersistent()});
   stored.record(roots, ArrayRef(results).take_back(roots.size()));
   return results;
 }

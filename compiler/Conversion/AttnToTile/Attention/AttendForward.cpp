@@ -470,8 +470,8 @@ void ForwardKernel::write(ArrayRef<Value> roots) {
   if (splits)
     grid[0] = "(" + grid[0] + ") * " + splits->most();
   int64_t cluster = wide || splits ? 1 : clusterOf(attend, schedule);
-  SmallVector<Value> made = frame.finish({grid, schedule.getWarps(), schedule.getStages(), /*shares=*/false, cluster,
-                                           schedule.getPersistent()});
+  SmallVector<Value> made = frame.finish(
+      {grid, schedule.getWarps(), schedule.getStages(), /*shares=*/false, cluster, schedule.getPersistent()});
   if (splits)
     lowerMergedSplits(attend, *splits, {made[0], made[1]}, op.out, op.lse, roots, stored);
   else

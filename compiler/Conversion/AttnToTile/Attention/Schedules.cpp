@@ -233,9 +233,9 @@ private:
     auto refuse = [&] {
       return op->emitOpError() << "cannot take the schedule of '" << number << "." << roleName(role) << "': ";
     };
-    auto schedule = attn::ScheduleAttr::getChecked(refuse, op->getContext(), chosen->rows, chosen->columns,
-                                                   chosen->warps, chosen->stages, chosen->channels, chosen->cluster,
-                                                   chosen->persistent != 0);
+    auto schedule =
+        attn::ScheduleAttr::getChecked(refuse, op->getContext(), chosen->rows, chosen->columns, chosen->warps,
+                                       chosen->stages, chosen->channels, chosen->cluster, chosen->persistent != 0);
     if (!schedule)
       return false;
     auto forward = dyn_cast<attn::AttendOp>(op);
