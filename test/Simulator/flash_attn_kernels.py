@@ -134,3 +134,17 @@ def described(array: np.ndarray) -> tuple:
     the kernel's order of dimensions."""
     strides = [stride // array.itemsize for stride in array.strides]
     return (array, *map(np.int32, array.shape), *(np.int64(stride) for stride in strides if stride != 1))
+
+
+def gradients(
+    q: np.ndarray, k: np.ndarray, v: np.ndarray, do: np.ndarray, scale: float
+) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray]:
+    """({"dq", "dk", "dv"}, lse, delta) of a full attention [batch, heads, length, channels] in float64; lse and delta
+    [batch, heads, length, 1]."""
+    scores = q @ k.transpose(0, 1, 3, 2) * scale
+    lse = np.log(np.exp(scores).sum(-1, keepdims=True))
+    p = np.exp(scores - lse)
+    dp = do @ v.transpose(0, 1, 3, 2)
+    delta = (p * dp).sum(-1, keepdims=True)
+    ds = p * (dp - delta) * scale
+    return {"dq": ds @ k, "dk": ds.transpose(0, 1, 3, 2) @ q, "dv": p.transpose(0, 1, 3, 2) @ do}, lse, delta

@@ -13,7 +13,7 @@ boxes = pytest.importorskip("triton_boxes", reason="no Triton on this machine")
 import triton  # noqa: E402
 import triton.language as tl  # noqa: E402
 from corpus import triton_kernels  # noqa: E402
-from triton_boxes import E4M3, compile_for, described, from_bf16, run, to_bf16  # noqa: E402
+from triton_boxes import E4M3, attended, compile_for, described, from_bf16, run, to_bf16  # noqa: E402
 
 
 @triton.jit
@@ -209,12 +209,7 @@ def test_attention(bm, bn, d, causal, warps):
     assert re.search(r"tcgen05\.mma[\w.:]* \[[^\]]*\], \[", compiled.asm["ptx"]), "P as A in tensor memory"
     random = np.random.default_rng(d)
     q, k, v = (to_bf16(random.standard_normal((heads * n, d))) for _ in range(3))
-    wide = [from_bf16(x).reshape(heads, n, d) for x in (q, k, v)]
-    scores = wide[0] @ wide[1].transpose(0, 2, 1) * scale
-    if causal:
-        scores = np.where(np.tril(np.ones((n, n))) > 0, scores, -np.inf)
-    p = np.exp(scores - scores.max(-1, keepdims=True))
-    expected = p / p.sum(-1, keepdims=True) @ wide[2]
+    expected = attended(*(from_bf16(x).reshape(heads, n, d) for x in (q, k, v)), scale, causal)
     for seed in (0, 3):
         o = np.full((heads * n, d), 0x7FC0, np.uint16)
         maps = maps_of(compiled, q, k, v, o, dtype="bf16")

@@ -163,39 +163,33 @@ def matmul(compiled, args_of, grid):
     return run, lambda: np.allclose(c, expected, rtol=2**-10, atol=1e-2)
 
 
-def test_matmul_of_triton():
+def matmul_of_triton(capability):
+    """(compiled kernel, the arguments of arrays a, b, c) of Triton's matmul with boxes, of K 192."""
     types = {
         "a_desc": "tensordesc<fp16[64,32]>",
         "b_desc": "tensordesc<fp16[32,64]>",
         "c_desc": "tensordesc<fp16[64,64]>",
     }
     constants = {"BM": 64, "BN": 64, "BK": 32}
-    compiled = boxes.compile_for(90, boxes.matmul, {**types, "K": "i32"}, constants, num_warps=4, num_stages=3)
+    compiled = boxes.compile_for(capability, boxes.matmul, {**types, "K": "i32"}, constants, num_warps=4, num_stages=3)
     metas = compiled.metadata.tensordesc_meta
 
     def args_of(*arrays):
         parts = [boxes.described(array, meta) for array, meta in zip(arrays, metas, strict=True)]
         return [*functools.reduce(operator.iadd, parts, []), np.int32(192)]
 
+    return compiled, args_of
+
+
+def test_matmul_of_triton():
+    compiled, args_of = matmul_of_triton(90)
     lost = check(compiled.asm["ptx"], *matmul(compiled, args_of, (1, 1)))
     assert lost and {drop.family for drop in lost} == {"barrier"}
 
 
 def test_matmul_of_triton_in_tensor_memory():
     """Each commit, wait, barrier and dealloc of the kernel for sm_100a is missed."""
-    types = {
-        "a_desc": "tensordesc<fp16[64,32]>",
-        "b_desc": "tensordesc<fp16[32,64]>",
-        "c_desc": "tensordesc<fp16[64,64]>",
-    }
-    constants = {"BM": 64, "BN": 64, "BK": 32}
-    compiled = boxes.compile_for(100, boxes.matmul, {**types, "K": "i32"}, constants, num_warps=4, num_stages=3)
-    metas = compiled.metadata.tensordesc_meta
-
-    def args_of(*arrays):
-        parts = [boxes.described(array, meta) for array, meta in zip(arrays, metas, strict=True)]
-        return [*functools.reduce(operator.iadd, parts, []), np.int32(192)]
-
+    compiled, args_of = matmul_of_triton(100)
     families = [drop.family for drop in mutations.drops(compiled.asm["ptx"])]
     assert families.count("tensor") == 5
     assert not check(compiled.asm["ptx"], *matmul(compiled, args_of, (1, 1)))

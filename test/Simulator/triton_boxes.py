@@ -118,3 +118,12 @@ def to_bf16(array: np.ndarray) -> np.ndarray:
 
 def from_bf16(bits: np.ndarray) -> np.ndarray:
     return (bits.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
+
+
+def attended(q: np.ndarray, k: np.ndarray, v: np.ndarray, scale: float, causal: bool) -> np.ndarray:
+    """Attention of heads [heads, length, channels] in float64."""
+    scores = q @ k.transpose(0, 2, 1) * scale
+    if causal:
+        scores = np.where(np.tril(np.ones(scores.shape[-2:])) > 0, scores, -np.inf)
+    p = np.exp(scores - scores.max(-1, keepdims=True))
+    return p / p.sum(-1, keepdims=True) @ v

@@ -58,12 +58,9 @@ unsigned scaleOf(Binding &b, const ptx::Operand &operand, TensorKind kind) {
   return unsigned(operand.bits);
 }
 
-void bindProduct(Binding &b) {
-  needsTensorMemory(b);
-  b.decoder.kernel().usesEngines = b.decoder.kernel().usesTensor = true;
-  ProductForm form;
-  form.kind = kindNamed(b.modifier("kind"));
-  form.pair = b.modifier("group") == "cta_group::2";
+/// The operands that all products begin with: [D], A in tensor memory or its descriptor, B's descriptor, the instruction
+/// descriptor.
+void bindMatrices(Binding &b, ProductForm &form) {
   form.d = tensorAddress(b, b.operand(0), 0);
   form.aInTensor = b.operand(1).kind == ptx::OperandKind::Address;
   if (form.aInTensor)
@@ -72,6 +69,15 @@ void bindProduct(Binding &b) {
     b.record.op[1] = b.source(b.operand(1), Type::B64);
   b.record.op[2] = b.source(b.operand(2), Type::B64);
   b.record.op[3] = b.source(b.operand(3), Type::B32);
+}
+
+void bindProduct(Binding &b) {
+  needsTensorMemory(b);
+  b.decoder.kernel().usesEngines = b.decoder.kernel().usesTensor = true;
+  ProductForm form;
+  form.kind = kindNamed(b.modifier("kind"));
+  form.pair = b.modifier("group") == "cta_group::2";
+  bindMatrices(b, form);
   size_t at = 4;
   std::vector<Ref> refs;
   if (b.operand(at).kind == ptx::OperandKind::Vector) {
@@ -109,14 +115,7 @@ void bindScaled(Binding &b) {
   ProductForm form;
   form.kind = kindNamed(b.modifier("kind"));
   form.block = blockOf(b, form.kind);
-  form.d = tensorAddress(b, b.operand(0), 0);
-  form.aInTensor = b.operand(1).kind == ptx::OperandKind::Address;
-  if (form.aInTensor)
-    form.a = tensorAddress(b, b.operand(1), 1);
-  else
-    b.record.op[1] = b.source(b.operand(1), Type::B64);
-  b.record.op[2] = b.source(b.operand(2), Type::B64);
-  b.record.op[3] = b.source(b.operand(3), Type::B32);
+  bindMatrices(b, form);
   form.scaleB = tensorAddress(b, b.operand(5), 5);
   b.setWide({b.record.op[5]}, 0);
   form.scaleA = tensorAddress(b, b.operand(4), 5);
