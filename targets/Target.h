@@ -56,6 +56,7 @@ struct WarpgroupUnit {
   int32_t m = 64, leastN = 8, mostN = 256; ///< n is a multiple of `leastN`
   int warps = 4;                           ///< the first one's number is a multiple of this
   int tileAlignment = 1024;                ///< bytes: where a tile's pattern of swizzled lines begins anew
+  int tensorColumns = 0;                   ///< of tensor memory, where sums lie, m lanes of 32 bits; 0: in registers
 };
 
 /// What copies of whole boxes between global and shared memory (PTX ISA 9.7.9.27) ask for. No copies where `mostRank`

@@ -50,6 +50,13 @@ constexpr WarpgroupMma hopperFamilies[] = {
     {MmaElement::E5M2, MmaAccumulator::F16, 32, false},
 };
 
+// PTX ISA 9.7.16.2.1 and 9.7.16.3: of one block, 128 rows.
+constexpr WarpgroupMma blackwellFamilies[] = {
+    {MmaElement::F16, MmaAccumulator::F32, 16, true},   {MmaElement::BF16, MmaAccumulator::F32, 16, true},
+    {MmaElement::TF32, MmaAccumulator::F32, 8, false},  {MmaElement::S8, MmaAccumulator::S32, 32, false},
+    {MmaElement::E4M3, MmaAccumulator::F32, 32, false}, {MmaElement::E5M2, MmaAccumulator::F32, 32, false},
+};
+
 // Lanes: CUDA C++ Programming Guide, arithmetic instructions' throughput by compute capability; shared memory serves 32
 // lanes of 4 bytes, L1 16. Latencies: arXiv 2208.11174 and 2402.13499, as far as they measure them; the rest are those that
 // ptxas' stall counts allow for. Integers are multiplied by the units of "multiply" where there are some, else by those of
@@ -237,8 +244,6 @@ constexpr Target table[] = {
      .mma = adaMma,
      .asyncCopyBytes = asyncSizes,
      .gpus = ad102Gpus},
-    // Products are those of single warps, and copies those of threads: products in tensor memory (tcgen05), which boxes are
-    // for, are not compiled for yet.
     {.name = "sm_100a",
      .ptxVersion = 86,
      .sharedBytesPerBlock = 227 * 1024,
@@ -248,9 +253,15 @@ constexpr Target table[] = {
      .bf16Arithmetic = true,
      .float8Conversions = true,
      .mma = hopperMma,
+     .wholeFloat8Sums = true,
      .matrixStores = true,
      .roundsTF32ToEven = true,
+     .warpgroups = {.families = blackwellFamilies, .m = 128, .leastN = 16, .tensorColumns = 512},
      .asyncCopyBytes = asyncSizes,
+     .boxCopies = {.mostRank = 5},
+     .mostCluster = 8,
+     .roleRegisters = 8,
+     .leastRoleRegisters = 24,
      .gpus = gb100Gpus},
     {.name = "sm_120",
      .ptxVersion = 87,

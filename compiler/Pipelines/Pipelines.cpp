@@ -109,6 +109,7 @@ std::vector<Stage> tileToLLVMStages(bool boxes, bool roles) {
          passes.addNestedPass<func::FuncOp>(warp::createWarpPlaceTotals());
          passes.addNestedPass<func::FuncOp>(warp::createWarpReadLate());
          passes.addNestedPass<func::FuncOp>(warp::createWarpJoinExchanges());
+         passes.addNestedPass<func::FuncOp>(warp::createWarpBeginTensorMemory());
          passes.addNestedPass<func::FuncOp>(warp::createWarpAllocateShared());
          passes.addNestedPass<func::FuncOp>(warp::createWarpOwnBytes());
          passes.addNestedPass<func::FuncOp>(warp::createWarpInsertBarriers());
@@ -121,6 +122,7 @@ std::vector<Stage> tileToLLVMStages(bool boxes, bool roles) {
          passes.addNestedPass<func::FuncOp>(warp::createWarpSplitRoles());
          passes.addNestedPass<func::FuncOp>(warp::createWarpFenceProducts());
          passes.addNestedPass<func::FuncOp>(warp::createWarpSkipScaling());
+         passes.addNestedPass<func::FuncOp>(warp::createWarpTensorMemory());
        }},
       {"llvm", [](OpPassManager &passes) { passes.addPass(createConvertWarpToLLVM()); }},
   };

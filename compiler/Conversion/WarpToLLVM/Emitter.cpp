@@ -107,6 +107,17 @@ Value Emitter::thread() {
   return threadIndex;
 }
 
+Value Emitter::productsSoFar() {
+  if (!products)
+    products = atEntry([&]() -> Value {
+      Value place = LLVM::AllocaOp::create(b, kernel.getLoc(), LLVM::LLVMPointerType::get(b.getContext()),
+                                           b.getI32Type(), i32(1));
+      LLVM::StoreOp::create(b, kernel.getLoc(), i32(0), place);
+      return place;
+    });
+  return products;
+}
+
 Value Emitter::lane() { return xorOfBits({1, 2, 4, 8, 16}, {}); }
 
 Value Emitter::warp() {

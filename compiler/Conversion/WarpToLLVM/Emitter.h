@@ -111,6 +111,8 @@ public:
   mlir::Value thread();
   mlir::Value lane();
   mlir::Value warp();
+  /// Where this thread counts the products in tensor memory that its warpgroup has started; i32, from 0 on.
+  mlir::Value productsSoFar();
   /// The xor, over the set bits i of the lane, of laneBases[i], and over those of the warp, of warpBases[i]. Shared by
   /// equal bases.
   mlir::Value xorOfBits(llvm::ArrayRef<uint32_t> laneBases, llvm::ArrayRef<uint32_t> warpBases);
@@ -193,7 +195,7 @@ private:
   llvm::BumpPtrAllocator storage;
   llvm::DenseMap<mlir::Attribute, mlir::Value> constants;
   std::map<std::vector<uint32_t>, mlir::Value> bitSums;
-  mlir::Value threadIndex, sharedBase;
+  mlir::Value threadIndex, sharedBase, products;
 };
 
 /// True in the one thread that acts for a value of `type`: the owner of each element of a tensor, thread 0 for a
@@ -213,6 +215,7 @@ void addFmaDotLowerings(LoweringTable &table);        // tile.dot of precision i
 void addRowDotLowerings(LoweringTable &table);        // tile.row_dot
 void addMatrixLowerings(LoweringTable &table);        // warp.mma
 void addWgmmaLowerings(LoweringTable &table);         // warp.wgmma, wgmma_wait, proxy_fence
+void addTensorLowerings(LoweringTable &table);        // warp: tensor_begin ... tensor_wait
 void addSharedLowerings(LoweringTable &table);        // warp: alloc ... async_wait
 void addBoxLowerings(LoweringTable &table);           // warp: tensor_map ... mbarrier_wait
 void addRoleLowerings(LoweringTable &table);          // warp: producer, mbarrier_arrive

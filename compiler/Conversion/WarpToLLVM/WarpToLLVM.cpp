@@ -41,6 +41,7 @@ LoweringTable makeTable() {
   addRowDotLowerings(table);
   addMatrixLowerings(table);
   addWgmmaLowerings(table);
+  addTensorLowerings(table);
   addSharedLowerings(table);
   addBoxLowerings(table);
   addRoleLowerings(table);

@@ -29,6 +29,7 @@
 #include "llvm/Transforms/Scalar/LoopPassManager.h"
 #include "llvm/Transforms/Scalar/LoopRotation.h"
 #include "llvm/Transforms/Scalar/SimplifyCFG.h"
+#include "llvm/Transforms/Utils/Mem2Reg.h"
 
 namespace weft {
 
@@ -230,6 +231,10 @@ void optimise(llvm::Module &module, llvm::TargetMachine &machine) {
   for (llvm::Function &function : module)
     addConstantsLast(function);
   llvm::FunctionPassManager passes;
+  if (llvm::any_of(module, [](llvm::Function &function) {
+        return !function.isDeclaration() && llvm::any_of(function.getEntryBlock(), llvm::IsaPred<llvm::AllocaInst>);
+      }))
+    passes.addPass(llvm::PromotePass());
   passes.addPass(llvm::EarlyCSEPass(/*UseMemorySSA=*/false));
   passes.addPass(llvm::SimplifyCFGPass());
   passes.addPass(llvm::InstCombinePass());

@@ -5,6 +5,7 @@
 
 include "dialects/Warp/IR/WarpTypes.td"
 include "dialects/Warp/IR/WgmmaOps.td"
+include "dialects/Warp/IR/TensorOps.td"
 include "dialects/Warp/IR/BoxOps.td"
 include "dialects/Warp/IR/RoleOps.td"
 include "dialects/Tile/IR/TileAttrs.td"

@@ -8,9 +8,21 @@ using namespace llvm;
 using namespace weft::warp;
 
 static constexpr unsigned M = 0, N = 1, K = 1;
-static constexpr int64_t tileRows = 64, pieceBytes = 16, linesOfPattern = 8;
+static constexpr int64_t pieceBytes = 16, linesOfPattern = 8;
+
+/// A row for each thread of a warpgroup.
+static LayoutWalk alongLanes(ArrayRef<int64_t> shape, int64_t columns, WarpgroupGrid groups) {
+  return LayoutWalk(shape)
+      .registersTo(N, columns)
+      .along(InDim::Lane, M, 5)
+      .along(InDim::Warp, M, 2)
+      .registersTo(M, shape[M] / groups.rows)
+      .along(InDim::Warp, M, Log2_32(groups.rows));
+}
 
 LinearLayout weft::warp::wgmmaAccLayout(ArrayRef<int64_t> shape, WarpgroupGrid groups) {
+  if (groups.m == tensorRows)
+    return alongLanes(shape, shape[N] / groups.columns, groups).along(InDim::Warp, N, Log2_32(groups.columns)).take();
   return LayoutWalk(shape)
       .along(InDim::Register, N, 1)
       .along(InDim::Lane, N, 2)
@@ -25,6 +37,8 @@ LinearLayout weft::warp::wgmmaAccLayout(ArrayRef<int64_t> shape, WarpgroupGrid g
 }
 
 LinearLayout weft::warp::wgmmaALayout(ArrayRef<int64_t> shape, WarpgroupGrid groups, unsigned elementBits) {
+  if (groups.m == tensorRows)
+    return alongLanes(shape, shape[K], groups).repeatWarps(Log2_32(groups.columns)).take();
   return LayoutWalk(shape)
       .along(InDim::Register, K, Log2_32(32 / elementBits))
       .along(InDim::Lane, K, 2)
@@ -43,12 +57,13 @@ std::optional<WarpgroupGrid> weft::warp::wgmmaGridOf(const LinearLayout &layout)
   if (layout.rank() != 2 || layout.size(InDim::Warp) < groupWarps)
     return std::nullopt;
   unsigned groups = layout.size(InDim::Warp) / groupWarps;
-  for (unsigned rows = 1; rows <= groups; rows *= 2) {
-    WarpgroupGrid grid{rows, groups / rows};
-    bool fits = layout.shape()[M] >= tileRows * grid.rows && layout.shape()[N] >= int64_t(8) * grid.columns;
-    if (fits && wgmmaAccLayout(layout.shape(), grid) == layout)
-      return grid;
-  }
+  for (unsigned m : {wgmmaRows, tensorRows})
+    for (unsigned rows = 1; rows <= groups; rows *= 2) {
+      WarpgroupGrid grid{rows, groups / rows, m};
+      bool fits = layout.shape()[M] >= int64_t(m) * grid.rows && layout.shape()[N] >= int64_t(8) * grid.columns;
+      if (fits && wgmmaAccLayout(layout.shape(), grid) == layout)
+        return grid;
+    }
   return std::nullopt;
 }
 

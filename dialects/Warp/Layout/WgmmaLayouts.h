@@ -1,24 +1,30 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
-// The layouts of matrix instructions of a warpgroup (wgmma, PTX ISA 9.7.15.5): accumulators and A in registers, and
-// tiles in shared memory as matrix descriptors describe them.
+// The layouts of matrix instructions of a warpgroup (wgmma, PTX ISA 9.7.15.5; tcgen05, 9.7.16.10.5): accumulators and A in
+// registers, and tiles in shared memory as matrix descriptors describe them.
 #pragma once
 
 #include "dialects/Warp/Layout/LinearLayout.h"
 
 namespace weft::warp {
 
-/// How many warpgroups split the rows and the columns of a product; powers of two.
+/// Rows of an instruction whose sums are in registers, and of one whose sums are in the lanes of tensor memory.
+constexpr unsigned wgmmaRows = 64, tensorRows = 128;
+
+/// How many warpgroups split the rows and the columns of a product; powers of two. `m`: the rows of an instruction.
 struct WarpgroupGrid {
-  unsigned rows = 1, columns = 1;
+  unsigned rows = 1, columns = 1, m = wgmmaRows;
 };
 
 /// The layout of an accumulator [M, N] of f32 or s32. An instruction's tile is 64 rows high: warp w of a group holds
 /// rows 16 w to 16 w + 15 of it, as the accumulator of `mma.m16n8` lies. Registers walk on along N, then from tile to
 /// tile along M; warpgroups own contiguous ranges, the bits of the rows first.
+///
+/// Of 128 rows, each thread holds one: that of its lane of tensor memory, as `tcgen05.ld.32x32b` loads it.
 LinearLayout wgmmaAccLayout(llvm::ArrayRef<int64_t> shape, WarpgroupGrid groups);
 
 /// The layout of A [M, K] in registers, of elements of `elementBits` (8, 16 or 32) bits. Repeats over the warpgroups
-/// that split columns. For 16-bit elements and one column of warpgroups, the accumulator's of the same shape.
+/// that split columns. For 16-bit elements and one column of warpgroups, the accumulator's of the same shape; of 128 rows,
+/// for all elements.
 LinearLayout wgmmaALayout(llvm::ArrayRef<int64_t> shape, WarpgroupGrid groups, unsigned elementBits);
 
 /// The grid of warpgroups whose accumulator layout `layout` is, if it is one.

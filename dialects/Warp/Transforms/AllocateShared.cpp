@@ -267,7 +267,7 @@ static void findUnordered(func::FuncOp kernel, MutableArrayRef<Need> needs, int6
 
 int64_t weft::warp::leastSharedBytes(func::FuncOp kernel) {
   SmallVector<Need> needs = Liveness(kernel, tileAlignment(kernel)).needs;
-  return place(needs, /*apart=*/0);
+  return place(needs, /*apart=*/0) + bytesOfTensorSlots(kernel);
 }
 
 int64_t weft::warp::mostSharedBytes(func::FuncOp kernel, int64_t least, const weft::TargetInfo &target) {

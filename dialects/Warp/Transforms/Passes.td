@@ -1057,6 +1057,82 @@ def WarpOrderAccesses : Pass<"warp-order-accesses", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::weft::warp::WarpDialect"];
 }
 
+def WarpBeginTensorMemory : Pass<"warp-begin-tensor-memory", "::mlir::func::FuncOp"> {
+  let summary = "take tensor memory, and barriers in shared memory, for products whose sums lie there";
+  let description = [{
+    A kernel with products of 128 rows gets a `warp.alloc` for the barriers at which they arrive, a `warp.tensor_begin` at
+    its begin and a `warp.tensor_end` at its end. How many columns they take, `warp-tensor-memory` says.
+
+    Needs: products of warpgroups (`tile-to-warp`) in a module with `warp.target`; `warp-allocate-shared` comes behind it.
+
+    Rejects: nothing. Other kernels stay as they are.
+
+    ```mlir
+    #acc = #warp.layout<[128, 16], register = [[0, 1], [0, 2], [0, 4], [0, 8]], lane = [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0]], warp = [[32, 0], [64, 0]]>
+    #a = #warp.layout<[128, 16], offset = [[0, 1], [0, 2], [0, 4], [0, 8], [1, 0], [2, 0], [4, 8], [8, 0], [16, 0], [32, 0], [64, 0]]>
+    #b = #warp.layout<[16, 16], offset = [[1, 0], [2, 0], [4, 0], [8, 0], [0, 1], [0, 2], [8, 4], [0, 8]]>
+    module attributes {warp.target = "sm_100a"} {
+      func.func @f(%a: !warp.shared<128x16xf16, #a>, %b: !warp.shared<16x16xf16, #b>, %c: tensor<128x16xf32, #acc>) -> tensor<128x16xf32, #acc>
+          attributes {tile.schedule = #tile.schedule<warps = 4, stages = 2>} {
+        %d = warp.wgmma %a, %b, %c {shape = array<i32: 128, 16, 16>} : !warp.shared<128x16xf16, #a> * !warp.shared<16x16xf16, #b> -> tensor<128x16xf32, #acc>
+        %e = warp.wgmma_wait %d {pending = 0 : i32} : tensor<128x16xf32, #acc>
+        return %e : tensor<128x16xf32, #acc>
+      }
+    }
+    ```
+    becomes
+    ```mlir
+    %slots = warp.alloc : <8xi64, #s>
+    %area, %lanes = warp.tensor_begin %slots {barriers = 4 : i32, columns = 512 : i32} : !warp.shared<8xi64, #s>
+    ...
+    warp.tensor_end %area {columns = 512 : i32}
+    ```
+  }];
+  let dependentDialects = ["::weft::warp::WarpDialect"];
+}
+
+def WarpTensorMemory : Pass<"warp-tensor-memory", "::mlir::func::FuncOp"> {
+  let summary = "keep the sums of products in tensor memory, and load them where threads compute with them";
+  let description = [{
+    `warp.wgmma` and `warp.wgmma_wait` of a kernel with a `warp.tensor_begin` become `warp.tensor_product` and
+    `warp.tensor_wait`. Sums that go from a product to the next one, through loops and branches too, stay where they are;
+    what threads compute is stored before the product that starts from it, what they compute with is loaded as late as the
+    tile still holds it. An operand a in registers is stored to columns of its own. Before a product, the threads of its
+    warpgroup meet where they have accessed tensor memory since the last. Tiles that are not needed at once share columns.
+
+    Needs: roles that are split (`warp-split-roles`): it comes last.
+
+    Rejects: sums and operands that the target's columns do not hold.
+
+    ```mlir
+    #acc = #warp.layout<[128, 16], register = [[0, 1], [0, 2], [0, 4], [0, 8]], lane = [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0]], warp = [[32, 0], [64, 0]]>
+    #a = #warp.layout<[128, 16], offset = [[0, 1], [0, 2], [0, 4], [0, 8], [1, 0], [2, 0], [4, 8], [8, 0], [16, 0], [32, 0], [64, 0]]>
+    #b = #warp.layout<[16, 16], offset = [[1, 0], [2, 0], [4, 0], [8, 0], [0, 1], [0, 2], [8, 4], [0, 8]]>
+    #s = #warp.layout<[8], offset = [[1], [2], [4]]>
+    module attributes {warp.target = "sm_100a"} {
+      func.func @f(%a: !warp.shared<128x16xf16, #a>, %b: !warp.shared<16x16xf16, #b>, %s: !warp.shared<8xi64, #s>) -> tensor<128x16xf32, #acc>
+          attributes {tile.schedule = #tile.schedule<warps = 4, stages = 2>} {
+        %area, %lanes = warp.tensor_begin %s {barriers = 4 : i32, columns = 512 : i32} : !warp.shared<8xi64, #s>
+        %zero = arith.constant dense<0.0> : tensor<128x16xf32, #acc>
+        %d = warp.wgmma %a, %b, %zero {shape = array<i32: 128, 16, 16>} : !warp.shared<128x16xf16, #a> * !warp.shared<16x16xf16, #b> -> tensor<128x16xf32, #acc>
+        %e = warp.wgmma_wait %d {pending = 0 : i32} : tensor<128x16xf32, #acc>
+        warp.tensor_end %area {columns = 512 : i32}
+        return %e : tensor<128x16xf32, #acc>
+      }
+    }
+    ```
+    becomes
+    ```mlir
+    warp.tensor_product %b, %area, %s with %a {column = 0 : i32, shape = array<i32: 128, 16, 16>, sums = tensor<128x16xf32, #acc>, zero} ...
+    warp.tensor_wait %s {pending = 0 : i32} : !warp.shared<8xi64, #s>
+    %e = warp.tensor_load %lanes {column = 0 : i32} : tensor<128x16xf32, #acc>
+    warp.tensor_end %area {columns = 32 : i32}
+    return %e : tensor<128x16xf32, #acc>
+    ```
+  }];
+  let dependentDialects = ["::weft::warp::WarpDialect", "::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
+}
+
 def WarpFenceProducts : Pass<"warp-fence-products", "::mlir::func::FuncOp"> {
   let summary = "share one fence of registers among products that start one after another, where registers are few";
   let description = [{

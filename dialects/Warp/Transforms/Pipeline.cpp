@@ -693,7 +693,7 @@ static int64_t bytesBeside(const Ahead &ahead) {
         alloc && llvm::any_of(ahead.tiles, [&](const StagedTile &tile) { return AllocOp(tile.alloc) == alloc; });
     inside = std::max(inside, alloc && !ring ? alloc.getResult().getType().getBytes() : scratchBytes(op));
   });
-  return across + inside;
+  return across + inside + bytesOfTensorSlots(loop->getParentOfType<func::FuncOp>());
 }
 
 /// The most stages, up to `stages`, that a block of `target` holds of a loop's tiles.

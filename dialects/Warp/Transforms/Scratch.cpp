@@ -1,5 +1,6 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 #include "dialects/Warp/Transforms/Scratch.h"
+#include "dialects/Warp/Transforms/Tensor/TensorProducts.h"
 #include "compiler/Target/TargetInfo.h"
 #include "dialects/Tile/IR/TileOps.h"
 #include "dialects/Warp/IR/WarpOps.h"
@@ -26,6 +27,11 @@ int64_t weft::warp::tileAlignment(Operation *kernel) {
   constexpr int64_t banks = 128;
   bool warpgroups = kernel->walk([](WgmmaOp) { return WalkResult::interrupt(); }).wasInterrupted();
   return warpgroups ? TargetInfo::ofOrDefault(kernel).warpgroups.tileAlignment : banks;
+}
+
+int64_t weft::warp::bytesOfTensorSlots(func::FuncOp kernel) {
+  SharedType slots = tensorSlots(kernel, TargetInfo::ofOrDefault(kernel));
+  return slots && kernel.getOps<TensorBeginOp>().empty() ? llvm::alignTo(slots.getBytes(), tileAlignment(kernel)) : 0;
 }
 
 int64_t weft::warp::ringPitch(ArrayRef<SharedType> rings, int64_t alignment) {

@@ -62,6 +62,9 @@ unsigned elementBytes(mlir::Type element);
 /// what they say; with products of warpgroups, where the patterns that these know start.
 int64_t tileAlignment(mlir::Operation *kernel);
 
+/// Bytes that `warp-begin-tensor-memory` will take in a kernel with products of tensor memory; 0 where it has.
+int64_t bytesOfTensorSlots(mlir::func::FuncOp kernel);
+
 /// Bytes from the tiles of a stage to those of the next, of rings that lie together: side by side, a tile of each.
 int64_t ringPitch(llvm::ArrayRef<SharedType> rings, int64_t alignment);
 

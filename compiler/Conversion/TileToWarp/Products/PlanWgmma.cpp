@@ -31,7 +31,7 @@ std::optional<warp::WarpgroupGrid> gridFor(int64_t M, int64_t N, const targets::
   unsigned rows = std::min<int64_t>(groups, M / unit.m), columns = groups / rows;
   if (N / columns < leastColumns)
     return std::nullopt;
-  return warp::WarpgroupGrid{rows, columns};
+  return warp::WarpgroupGrid{rows, columns, unsigned(unit.m)};
 }
 
 /// Along which axis the tiles of operands lie that no descriptor turns, each in one way for all of its products.
@@ -90,9 +90,11 @@ Attempt planProduct(tile::DotOp dot, LinesAlongK &lines, const TargetInfo &targe
   std::optional<warp::WarpgroupGrid> grid = gridFor(M, N, unit, warps);
   if (!grid)
     return refuse(llvm::formatv("{0} warps are more than a product of {1} × {2} fills", warps, M, N));
-  int64_t columns = N / grid->columns;
-  if (M / grid->rows / unit.m * columns / 2 > mostAccumulators)
-    return refuse(llvm::formatv("sums of {0} × {1} for each warpgroup do not fit registers", M / grid->rows, columns));
+  int64_t columns = N / grid->columns, sums = M / grid->rows * columns;
+  if (unit.tensorColumns ? sums * warps / unit.warps > int64_t(unit.m) * unit.tensorColumns
+                         : sums / (unit.warps * target.warpSize) > mostAccumulators)
+    return refuse(llvm::formatv("sums of {0} × {1} for each warpgroup do not fit {2}", M / grid->rows, columns,
+                                unit.tensorColumns ? "tensor memory" : "registers"));
   if (StringRef hindrance = family->turned ? "" : lines.add(dot); !hindrance.empty())
     return refuse(hindrance.str());
   DotPlan plan;

@@ -4,17 +4,10 @@
 // A product is one piece of inline PTX: fence, an instruction for each tile of 64 × n and each step along K, commit.
 // LLVM has no intrinsic with operand a in registers or with a scale-d. Accumulators go in and out of the piece in the
 // same registers, and so through the wait: nothing that touches them can move into the time in which they are under way.
-//
-//   desc(tile + step) = desc(tile) + step / 16:   descriptors of all steps are one value and constants
-//
-// In a ring, each step's is the last one's, moved by an addition of 64 bits: with additions to the lower half alone ptxas
-// writes the upper one, a constant, again for every step. Where no loop changes a tile's place it does so in either case,
-// and takes the sum of 64 bits apart.
 #include "compiler/Conversion/WarpToLLVM/Arithmetic/Casts.h"
-#include "compiler/Conversion/WarpToLLVM/SharedAccess.h"
+#include "compiler/Conversion/WarpToLLVM/Products/InlineProduct.h"
 #include "dialects/Warp/IR/WarpOps.h"
 #include "dialects/Warp/Layout/WgmmaLayouts.h"
-#include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
@@ -22,110 +15,6 @@ using namespace weft::warp;
 
 namespace weft {
 namespace {
-
-/// The constraint of a register in inline PTX.
-StringRef constraintOf(Type type) { return type.isF32() ? "f" : "r"; }
-
-/// Inline PTX with its operands, numbered in the order in which they are added: results first.
-class Assembly {
-public:
-  explicit Assembly(Emitter &e) : e(e) {}
-
-  /// Registers that the code changes; `fresh`: that it only writes.
-  void inOut(ArrayRef<Value> registers, bool fresh) {
-    for (auto [index, value] : llvm::enumerate(registers)) {
-      outputs += (outputs.empty() ? "=" : ",=") + constraintOf(value.getType()).str();
-      types.push_back(value.getType());
-      if (!fresh) {
-        inputs += "," + std::to_string(index);
-        operands.push_back(value);
-      }
-    }
-    // Inputs that are outputs too have numbers of their own.
-    next = registers.size() * (fresh ? 1 : 2);
-  }
-  /// A value that the code reads: its name in the code.
-  std::string in(Value value, StringRef kind) {
-    inputs += "," + kind.str();
-    operands.push_back(value);
-    return "$" + std::to_string(next++);
-  }
-  SmallVector<Value> emit(StringRef code) {
-    std::string constraints = outputs + inputs + ",~{memory}";
-    return e.inlineAsm(code, StringRef(constraints).ltrim(','), types, operands, /*sideEffects=*/true);
-  }
-
-private:
-  Emitter &e;
-  std::string outputs, inputs;
-  SmallVector<Type> types;
-  SmallVector<Value> operands;
-  size_t next = 0;
-};
-
-/// An operand in shared memory: the lower half of its descriptor where this warpgroup's part begins, and the name of
-/// that in the code.
-struct InShared {
-  WgmmaOperand operand;
-  Value low;
-  std::string name;
-  bool moves = false;                       ///< from iteration to iteration
-  std::optional<int64_t> at = std::nullopt; ///< where the code's descriptor is, from `low` on, in units of 16 bytes
-
-  uint32_t high() const { return operand.descriptor() >> 32; }
-};
-
-/// A part of a block's warpgroups' numbers: (number / first) mod count. Taken from the warp's first lane, so that ptxas
-/// knows it to be the same in all.
-Value groupNumber(Emitter &e, unsigned first, unsigned count) {
-  constexpr unsigned groupWarps = 4;
-  SmallVector<uint32_t> bases(llvm::Log2_32_Ceil(e.warps), 0);
-  for (unsigned bit = 0; (1u << bit) < count; ++bit)
-    bases[llvm::Log2_32(groupWarps * first) + bit] = 1u << bit;
-  Value number = e.xorOfBits({}, bases);
-  return e.atEntry([&] { return e.shuffleIndex(number, e.i32(0)); });
-}
-
-/// The address of a tile in two parts whose sum it is: bytes that no loop changes, and in units of 16 bytes where the
-/// tile's stage begins in its ring, null where it is in none.
-std::pair<Value, Value> addressOf(Emitter &e, Value shared) {
-  auto stage = tileViewed(shared).getDefiningOp<StageOp>();
-  auto ring = stage ? stage.getRing().getDefiningOp<AllocOp>() : AllocOp();
-  Value pointer = ring && ring.getOffset() ? e.sharedPointer(*ring.getOffset()) : e.scalar(shared);
-  Value address = LLVM::PtrToIntOp::create(e.b, e.loc, e.b.getI32Type(), pointer);
-  Value before = pointer == e.scalar(shared) ? Value() : bytesBefore(stage, e);
-  return {address, before ? LLVM::LShrOp::create(e.b, e.loc, before, e.i32(4)).getResult() : Value()};
-}
-
-/// The descriptor of a tile from its `outer`-th row or column of group `group` on, each group having as many.
-InShared descriptorOf(Emitter &e, Value shared, unsigned innerAxis, int64_t outer, Value group) {
-  SharedType type = cast<SharedType>(shared.getType());
-  unsigned bytes = type.getElementType().getIntOrFloatBitWidth() / 8;
-  WgmmaOperand operand = *wgmmaOperand(type.linear(), innerAxis, bytes);
-  auto [address, stage] = addressOf(e, shared);
-  if (group) {
-    Value distance = LLVM::MulOp::create(e.b, e.loc, group, e.i32(operand.offset(outer, 0)));
-    address = LLVM::AddOp::create(e.b, e.loc, address, distance);
-  }
-  // Addresses in shared memory are below 2^18: the field of 14 bits holds them in units of 16 bytes.
-  Value field = LLVM::LShrOp::create(e.b, e.loc, address, e.i32(4));
-  Value low = LLVM::OrOp::create(e.b, e.loc, field, e.i32(static_cast<int32_t>(operand.descriptor())));
-  if (stage)
-    low = LLVM::AddOp::create(e.b, e.loc, low, stage);
-  return {operand, low, "", stage != nullptr, std::nullopt};
-}
-
-/// "f16" in an instruction's name.
-StringRef nameOf(Type type) {
-  return llvm::TypeSwitch<Type, StringRef>(type)
-      .Case([](Float16Type) { return "f16"; })
-      .Case([](BFloat16Type) { return "bf16"; })
-      .Case([](Float32Type) { return "tf32"; })
-      .Case([](Float8E4M3FNType) { return "e4m3"; })
-      .Case([](Float8E5M2Type) { return "e5m2"; })
-      .Case([](IntegerType integer) { return integer.getWidth() == 8 ? "s8" : ""; })
-      .Default([](Type) { return ""; });
-}
 
 /// How many instructions a warpgroup's product has along each axis, and n and k of one.
 struct GroupExtents {
@@ -162,7 +51,7 @@ public:
   Registers emit() {
     Type element = cast<SharedType>(op.getB().getType()).getElementType();
     name = llvm::formatv("wgmma.mma_async.sync.aligned.m64n{0}k{1}.{2}.{3}.{3}", extents.columns, extents.inner,
-                         element.isInteger() ? "s32" : "f32", nameOf(element));
+                         element.isInteger() ? "s32" : "f32", nameOfOperand(element));
     // Signs of operands that are floats, and which operands are turned where that may be.
     modifiers = element.isInteger() ? "" : ", 1, 1";
     if (element.getIntOrFloatBitWidth() == 16)
@@ -182,18 +71,6 @@ public:
   }
 
 private:
-  /// Makes a descriptor, "da" of the operand "a" with the upper half "ha".
-  static std::string step(StringRef operand, InShared &from, int64_t bytes) {
-    if (!from.moves)
-      return llvm::formatv("add.u32 l{0}, {1}, {2}; mov.b64 d{0}, {{l{0}, h{0}}; ", operand, from.name, bytes >> 4);
-    std::string code;
-    if (!from.at)
-      code = llvm::formatv("mov.b64 d{0}, {{{1}, h{0}}; ", operand, from.name).str();
-    if (int64_t distance = (bytes >> 4) - from.at.value_or(0))
-      code += llvm::formatv("add.s64 d{0}, d{0}, {1}; ", operand, distance).str();
-    from.at = bytes >> 4;
-    return code;
-  }
   static std::string list(size_t first, size_t count, llvm::function_ref<std::string(size_t)> name) {
     std::string names;
     for (size_t i = first; i < first + count; ++i)
@@ -204,9 +81,9 @@ private:
     constexpr unsigned wordsOfStep = 4;
     size_t each = extents.columns / 2;
     std::string sums = list((m * extents.n + n) * each, each, [](size_t i) { return "$" + std::to_string(i); });
-    std::string code = step("b", *b, b->operand.offset(n * extents.columns, k * extents.inner)), from;
+    std::string code = b->step("b", b->operand.offset(n * extents.columns, k * extents.inner)), from;
     if (a) {
-      code += step("a", *a, a->operand.offset(m * 64, k * extents.inner));
+      code += a->step("a", a->operand.offset(m * 64, k * extents.inner));
       from = "da";
     } else {
       from = list((m * extents.k + k) * wordsOfStep, wordsOfStep, [&](size_t i) { return aWords[i]; });
@@ -230,7 +107,7 @@ LogicalResult lowerWgmma(WgmmaOp op, Emitter &e) {
                           "before");
   Type element = cast<SharedType>(op.getB().getType()).getElementType();
   auto acc = cast<RankedTensorType>(op.getAcc().getType());
-  if (nameOf(element).empty() ||
+  if (nameOfOperand(element).empty() ||
       !(element.isInteger() ? acc.getElementType().isInteger(32) : acc.getElementType().isF32()))
     return op.emitOpError("has no instruction for ") << element << " and " << acc.getElementType();
   std::optional<WarpgroupGrid> grid = wgmmaGridOf(layoutAttrOf(acc).getLayout());

@@ -197,4 +197,11 @@ void ProducerSlice::emit(OpBuilder &b) const {
   emitBlock(func::FuncOp(kernel).getBody().front(), b, mapping);
 }
 
+void setBehindAdded(func::FuncOp kernel, OpBuilder &b) {
+  b.setInsertionPointToStart(&kernel.getBody().front());
+  for (Operation &op : kernel.getBody().front())
+    if (isa<TensorMapOp, ProgramsOp>(op))
+      b.setInsertionPointAfter(&op);
+}
+
 } // namespace weft::warp

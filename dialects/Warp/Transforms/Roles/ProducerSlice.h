@@ -46,4 +46,7 @@ private:
   llvm::StringRef reason;
 };
 
+/// Behind the parameters that launches add, which each program of a kernel names: where they begin.
+void setBehindAdded(mlir::func::FuncOp kernel, mlir::OpBuilder &b);
+
 } // namespace weft::warp

@@ -37,14 +37,6 @@ struct SplitRoles : weft::warp::impl::WarpSplitRolesBase<SplitRoles> {
 };
 } // namespace
 
-/// Behind the parameters that launches add, which both programs name.
-static void setBehindAdded(func::FuncOp kernel, OpBuilder &b) {
-  b.setInsertionPointToStart(&kernel.getBody().front());
-  for (Operation &op : kernel.getBody().front())
-    if (isa<TensorMapOp, ProgramsOp>(op))
-      b.setInsertionPointAfter(&op);
-}
-
 /// Erases what the other warps no longer need.
 static void removeUnused(func::FuncOp kernel) {
   SmallVector<scf::ForOp> loops;

@@ -13,6 +13,7 @@
 #include "dialects/Warp/IR/WarpOps.h"
 #include "dialects/Warp/Transforms/OperandsOfLoops.h"
 #include "dialects/Warp/Transforms/Passes.h"
+#include "dialects/Warp/Transforms/Tensor/TensorProducts.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/ADT/SetVector.h"
 
@@ -163,7 +164,7 @@ void FenceProducts::runOnOperation() {
     bool open = false;
     for (Operation &op : *block) {
       auto product = dyn_cast<WgmmaOp>(op);
-      if (!product) {
+      if (!product || isInTensorMemory(product)) {
         open &= isBetween(&op);
         continue;
       }

@@ -1,0 +1,45 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// Verifiers of the ops of tensor memory. The constraints C1, C2, ... are those of TensorOps.td.
+#include "dialects/Warp/IR/WarpOps.h"
+#include "dialects/Warp/Layout/WgmmaLayouts.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace weft::warp;
+
+LogicalResult TensorBeginOp::verify() {
+  constexpr uint32_t most = 512;
+  if (!llvm::isPowerOf2_32(getColumns()) || !llvm::isPowerOf2_32(getBarriers()) || getColumns() > most)
+    return emitOpError() << "expected powers of two as 'columns' and 'barriers', at most " << most
+                         << " columns, but got " << getColumns() << " and " << getBarriers();
+  auto slots = cast<SharedType>(getSlots().getType());
+  int64_t words = slots.getBytes() / 8;
+  if (!slots.getElementType().isInteger(64) || words <= getBarriers())
+    return emitOpError() << "expected room for " << getBarriers() << " barriers and a word more, but got " << slots;
+  return success();
+}
+
+/// Whether a tensor lies a row a thread.
+static bool liesByRows(Type type) {
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  LayoutAttr layout = tensor ? layoutAttrOf(tensor) : LayoutAttr();
+  std::optional<WarpgroupGrid> grid = layout ? wgmmaGridOf(layout.getLayout()) : std::nullopt;
+  return grid && grid->m == tensorRows;
+}
+
+LogicalResult TensorLoadOp::verify() {
+  if (!liesByRows(getType()) || getElementTypeOrSelf(getType()).getIntOrFloatBitWidth() != 32)
+    return emitOpError() << "expected 32-bit elements, a row a thread, but got " << getType();
+  return success();
+}
+
+LogicalResult TensorProductOp::verify() {
+  if (bool(getA()) == bool(getFrom()) || bool(getFrom()) != bool(getStored()))
+    return emitOpError() << "expected operand a either in shared memory or 'from' a column as 'stored'";
+  if (!liesByRows(getSums()))
+    return emitOpError() << "expected sums that lie a row a thread, but got " << getSums();
+  ArrayRef<int32_t> shape = getShape();
+  if (shape.size() != 3 || shape[0] != int32_t(tensorRows) || shape[1] % 16 != 0 || shape[1] > 256)
+    return emitOpError() << "expected a 'shape' [" << tensorRows << ", n, k], but got [" << shape << "]";
+  return success();
+}

@@ -1,0 +1,125 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// Matrix products whose sums lie in tensor memory: 128 lanes of columns of 32 bits (PTX ISA 9.7.16).
+#ifndef WEFT_DIALECTS_WARP_IR_TENSOROPS_TD
+#define WEFT_DIALECTS_WARP_IR_TENSOROPS_TD
+
+include "dialects/Warp/IR/WarpTypes.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+
+def Warp_TensorBeginOp : Op<Warp_Dialect, "tensor_begin", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "take columns of tensor memory, and begin the barriers at which products arrive";
+  let description = [{
+    `slots` has an mbarrier for each of `barriers` products that a warpgroup may have under way, for one warpgroup after another, and behind them the word that the allocation's address comes in. Each warpgroup has `columns`
+    columns of its own, and the lanes of its warps: `area` is the address of the first of these columns, `lanes` the same at the first lane of this warp. Threads of the block meet.
+    PTX: `mbarrier.init`, `tcgen05.alloc`, `tcgen05.relinquish_alloc_permit` (ISA 9.7.16.7).
+
+    C1: `barriers` and `columns` are powers of two, all warpgroups together have 32 to 512 columns. C2: `slots` has room for all barriers and the word.
+
+    ```mlir
+    #b = #warp.layout<[8], offset = [[1], [2], [4]]>
+    %area, %lanes = warp.tensor_begin %slots {columns = 128 : i32, barriers = 4 : i32} : !warp.shared<8xi64, #b>
+    ```
+  }];
+  let arguments = (ins Warp_SharedType:$slots, I32Attr:$columns, I32Attr:$barriers);
+  let results = (outs I32:$area, I32:$lanes);
+  let assemblyFormat = "$slots attr-dict `:` type($slots)";
+  let hasVerifier = 1;
+}
+
+def Warp_TensorEndOp : Op<Warp_Dialect, "tensor_end", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "give the columns of tensor memory back";
+  let description = [{
+    Threads of the block meet before. PTX: `tcgen05.dealloc` (ISA 9.7.16.7).
+
+    ```mlir
+    warp.tensor_end %area {columns = 128 : i32}
+    ```
+  }];
+  let arguments = (ins I32:$area, I32Attr:$columns);
+  let assemblyFormat = "$area attr-dict";
+}
+
+def Warp_TensorLoadOp : Op<Warp_Dialect, "tensor_load", [MemoryEffects<[MemRead]>]> {
+  let summary = "sums from tensor memory";
+  let description = [{
+    Each thread loads its row, which begins at column `column` of its warpgroup's. C1: the result has 32-bit elements in a layout `wgmmaAccLayout` of 128 rows. PTX: `tcgen05.ld.32x32b`, `tcgen05.wait::ld` (ISA 9.7.16.8).
+
+    ```mlir
+    #acc = #warp.layout<[128, 16], register = [[0, 1], [0, 2], [0, 4], [0, 8]], lane = [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0]], warp = [[32, 0], [64, 0]]>
+    %x = warp.tensor_load %lanes {column = 0 : i32} : tensor<128x16xf32, #acc>
+    ```
+  }];
+  let arguments = (ins I32:$lanes, I32Attr:$column);
+  let results = (outs Tile_Tensor:$result);
+  let assemblyFormat = "$lanes attr-dict `:` type($result)";
+  let hasVerifier = 1;
+}
+
+def Warp_TensorStoreOp : Op<Warp_Dialect, "tensor_store", [MemoryEffects<[MemWrite]>]> {
+  let summary = "sums, or an operand a, to tensor memory";
+  let description = [{
+    Each thread stores its row from column `column` of its warpgroup's on; of narrower elements as many as fill 32 bits share a column. C1: the layout is one of 128 rows, `wgmmaAccLayout` or `wgmmaALayout`.
+    PTX: `tcgen05.st.32x32b`, `tcgen05.wait::st` (ISA 9.7.16.8).
+
+    ```mlir
+    #acc = #warp.layout<[128, 16], register = [[0, 1], [0, 2], [0, 4], [0, 8]], lane = [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0]], warp = [[32, 0], [64, 0]]>
+    warp.tensor_store %x, %lanes {column = 0 : i32} : tensor<128x16xf32, #acc>
+    ```
+  }];
+  let arguments = (ins Tile_Tensor:$value, I32:$lanes, I32Attr:$column);
+  let assemblyFormat = "$value `,` $lanes attr-dict `:` type($value)";
+}
+
+def Warp_TensorReadyOp : Op<Warp_Dialect, "tensor_ready", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "what the threads of a warpgroup loaded from and stored to tensor memory is over for the products that start next";
+  let description = [{
+    The threads of a warpgroup meet. PTX: `tcgen05.fence` before and behind a `bar.sync` of 128 threads (ISA 9.7.16.11).
+
+    ```mlir
+    warp.tensor_ready
+    ```
+  }];
+  let assemblyFormat = "attr-dict";
+}
+
+def Warp_TensorProductOp : Op<Warp_Dialect, "tensor_product", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "start a matrix product whose sums are in tensor memory";
+  let description = [{
+    What `warp.wgmma` is, with sums of type `sums` from column `column` of the warpgroup's on; operand a is a tile in shared memory, or stored as type `stored` from column `from` on. With `zero` the sums start from zero.
+    One thread of each warpgroup starts it, and it arrives at the next of the warpgroup's barriers: that of the number of its products so far.
+    PTX: `tcgen05.mma`, `tcgen05.commit` (ISA 9.7.16.10, 9.7.16.12).
+
+    C1: `a`, or `from` and `stored`.
+
+    ```mlir
+    #acc = #warp.layout<[128, 16], register = [[0, 1], [0, 2], [0, 4], [0, 8]], lane = [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0]], warp = [[32, 0], [64, 0]]>
+    #a = #warp.layout<[128, 16], offset = [[0, 1], [0, 2], [0, 4], [0, 8], [1, 0], [2, 0], [4, 8], [8, 0], [16, 0], [32, 0], [64, 0]]>
+    #b = #warp.layout<[16, 16], offset = [[1, 0], [2, 0], [4, 0], [8, 0], [0, 1], [0, 2], [8, 4], [0, 8]]>
+    #s = #warp.layout<[8], offset = [[1], [2], [4]]>
+    warp.tensor_product %b, %area, %slots with %a {column = 0 : i32, sums = tensor<128x16xf32, #acc>, shape = array<i32: 128, 16, 16>, zero}
+      : !warp.shared<16x16xf16, #b>, !warp.shared<8xi64, #s>, !warp.shared<128x16xf16, #a>
+    ```
+  }];
+  let arguments = (ins Warp_SharedType:$b, I32:$area, Warp_SharedType:$slots, Optional<Warp_SharedType>:$a, I32Attr:$column,
+                       OptionalAttr<I32Attr>:$from, OptionalAttr<TypeAttr>:$stored, TypeAttr:$sums, DenseI32ArrayAttr:$shape,
+                       UnitAttr:$zero);
+  let assemblyFormat = "$b `,` $area `,` $slots (`with` $a^)? attr-dict `:` type($b) `,` type($slots) (`,` type($a)^)?";
+  let hasVerifier = 1;
+}
+
+def Warp_TensorWaitOp : Op<Warp_Dialect, "tensor_wait", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "wait until at most `pending` products of this warpgroup are unfinished";
+  let description = [{
+    PTX: `mbarrier.try_wait.parity` at the barrier of the last but `pending` product, if there has been one, `tcgen05.fence::after_thread_sync`.
+    C1: `pending` is below the number of a warpgroup's barriers.
+
+    ```mlir
+    #s = #warp.layout<[8], offset = [[1], [2], [4]]>
+    warp.tensor_wait %slots {pending = 0 : i32} : !warp.shared<8xi64, #s>
+    ```
+  }];
+  let arguments = (ins Warp_SharedType:$slots, I32Attr:$pending);
+  let assemblyFormat = "$slots attr-dict `:` type($slots)";
+}
+
+#endif // WEFT_DIALECTS_WARP_IR_TENSOROPS_TD

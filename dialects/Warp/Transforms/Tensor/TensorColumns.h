@@ -1,0 +1,17 @@
+// Part of Weft. SPDX-License-Identifier: Apache-2.0
+// Where tiles lie in tensor memory, and where a warpgroup's threads meet before its products.
+#pragma once
+
+#include "dialects/Warp/IR/WarpOps.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace weft::warp {
+
+/// Inserts a `warp.tensor_ready` before each product that threads may have accessed tensor memory before, since the last.
+void insertReady(mlir::Block &block);
+
+/// Gives each tile, which ops name by numbers as their columns, its columns, and the kernel as many as that takes. Tiles
+/// that are not needed at once share columns. Fails, with an error, where there are not enough.
+llvm::LogicalResult placeColumns(mlir::func::FuncOp kernel, TensorBeginOp begin);
+
+} // namespace weft::warp
