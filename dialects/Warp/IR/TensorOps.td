@@ -70,6 +70,21 @@ def Warp_TensorStoreOp : Op<Warp_Dialect, "tensor_store", [MemoryEffects<[MemWri
   let assemblyFormat = "$value `,` $lanes attr-dict `:` type($value)";
 }
 
+def Warp_TensorScaleOp : Op<Warp_Dialect, "tensor_scale", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "multiply sums in tensor memory";
+  let description = [{
+    Each thread multiplies its row, a few columns at a time, by the factors of `by`, which has the sums' type. C1: as of `warp.tensor_load`.
+    PTX: `tcgen05.ld.32x32b`, `tcgen05.st.32x32b` and their waits (ISA 9.7.16.8).
+
+    ```mlir
+    #acc = #warp.layout<[128, 16], register = [[0, 1], [0, 2], [0, 4], [0, 8]], lane = [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0]], warp = [[32, 0], [64, 0]]>
+    warp.tensor_scale %by, %lanes {column = 0 : i32} : tensor<128x16xf32, #acc>
+    ```
+  }];
+  let arguments = (ins Tile_Tensor:$by, I32:$lanes, I32Attr:$column);
+  let assemblyFormat = "$by `,` $lanes attr-dict `:` type($by)";
+}
+
 def Warp_TensorReadyOp : Op<Warp_Dialect, "tensor_ready", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "what the threads of a warpgroup loaded from and stored to tensor memory is over for the products that start next";
   let description = [{

@@ -67,8 +67,8 @@ enum class Element : uint8_t { Half, Single };  // of 16 bits, of 32
 enum class Channels : uint8_t { Narrow, Wide }; // see WideValues.h
 
 /// Whose matrix instructions a row is for: those of a warp, or of a warpgroup, where the target has them and no window
-/// cuts the tiles (whose rows more warps share).
-enum class Unit : uint8_t { Any, Warp, Warpgroup };
+/// cuts the tiles (whose rows more warps share), with their sums in registers or in tensor memory.
+enum class Unit : uint8_t { Any, Warp, Warpgroup, Tensor };
 
 /// What a row is for that registers hold beside the products.
 enum class Beside : uint8_t {
@@ -104,6 +104,20 @@ constexpr int64_t any = std::numeric_limits<int64_t>::max();
 // half the channels would compute scores twice as often; dq and dk take few at once; dv, in tiles of fewer keys, holds
 // more.
 constexpr Row table[] = {
+    {Form::Forward, Element::Half, Channels::Narrow, 64, {256, 128, 8, 3}, Unit::Tensor, Beside::Nothing},
+    {Form::Forward, Element::Half, Channels::Narrow, 128, {256, 128, 8, 2}, Unit::Tensor, Beside::Nothing},
+    {Form::Forward, Element::Half, Channels::Narrow, 128, {256, 64, 8, 2}, Unit::Tensor},
+    {Form::Forward, Element::Half, Channels::Narrow, any, {128, 64, 4, 2}, Unit::Tensor},
+    {Form::Query, Element::Half, Channels::Narrow, 128, {256, 64, 8, 2}, Unit::Tensor},
+    {Form::QueryAlongDiagonal, Element::Half, Channels::Narrow, 128, {256, 64, 8, 2}, Unit::Tensor},
+    {Form::Query, Element::Half, Channels::Narrow, any, {128, 32, 4, 2}, Unit::Tensor},
+    {Form::Keys, Element::Half, Channels::Narrow, 64, {256, 64, 8, 2}, Unit::Tensor},
+    {Form::KeysAlongDiagonal, Element::Half, Channels::Narrow, 64, {256, 64, 8, 2}, Unit::Tensor},
+    {Form::Keys, Element::Half, Channels::Narrow, 128, {128, 64, 4, 2}, Unit::Tensor},
+    {Form::KeysAlongDiagonal, Element::Half, Channels::Narrow, 128, {128, 64, 4, 2}, Unit::Tensor},
+    {Form::KeysAlone, Element::Half, Channels::Narrow, any, {128, 32, 4, 2}, Unit::Tensor},
+    {Form::Values, Element::Half, Channels::Narrow, any, {128, 64, 4, 2}, Unit::Tensor},
+
     {Form::Forward, Element::Half, Channels::Narrow, 64, {64, 128, 4, 2}, Unit::Warpgroup},
     {Form::Forward, Element::Half, Channels::Narrow, 96, {128, 64, 8, 3}, Unit::Warpgroup},
     {Form::Forward, Element::Half, Channels::Narrow, 128, {128, 128, 8, 2}, Unit::Warpgroup, Beside::Nothing},
@@ -199,14 +213,15 @@ bool isPlain(Form form, const Attend &attend) {
          !computesOperands && !computesFrom(isQuery ? attend.op->getResults().take_front() : attend.op->getResults());
 }
 
-/// Whether the target has matrix instructions of warpgroups for kernels whose tiles no window cuts.
-bool hasWarpgroups(const Attend &attend) {
-  return TargetInfo::ofOrDefault(attend.op).warpgroups.families.size() != 0 && !attend.form.windows;
+/// Whose matrix instructions kernels are made of: of warpgroups where the target has them and no window cuts tiles.
+Unit unitOf(const Attend &attend) {
+  const targets::WarpgroupUnit &unit = TargetInfo::ofOrDefault(attend.op).warpgroups;
+  if (unit.families.size() == 0 || attend.form.windows)
+    return Unit::Warp;
+  return unit.tensorColumns ? Unit::Tensor : Unit::Warpgroup;
 }
 
-bool serves(Unit unit, const Attend &attend) {
-  return unit == Unit::Any || hasWarpgroups(attend) == (unit == Unit::Warpgroup);
-}
+bool serves(Unit unit, const Attend &attend) { return unit == Unit::Any || unit == unitOf(attend); }
 
 bool serves(Beside beside, Form form, const Attend &attend) {
   switch (beside) {
@@ -441,7 +456,7 @@ constexpr int64_t pieceChannels = 64;
 bool makesValuesApart(attn::AttendBackwardOp op) {
   Attend attend = Attend::of(op);
   bool fillsRegisters = !attend.form.isSingle && std::max(attend.headSize(), attend.valueSize()) > 128;
-  return attend.form.isWide || (fillsRegisters && hasWarpgroups(attend));
+  return attend.form.isWide || (fillsRegisters && unitOf(attend) != Unit::Warp);
 }
 
 bool isConvolved(Value values) { return llvm::any_of(values.getUsers(), llvm::IsaPred<attn::ConvolveOp>); }

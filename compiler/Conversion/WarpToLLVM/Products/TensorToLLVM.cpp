@@ -112,20 +112,33 @@ std::string listFrom(size_t first, size_t count) {
   return "{" + names + "}";
 }
 
+SmallVector<Value> loadPiece(Value lanes, int64_t column, size_t words, Type element, Emitter &e) {
+  std::string constraints;
+  for (size_t i = 0; i < words; ++i)
+    constraints += element.isF32() ? "=f," : "=r,";
+  return e.inlineAsm(
+      llvm::formatv("tcgen05.ld.sync.aligned.32x32b.x{0}.b32 {1}, [${0}+{2}]; tcgen05.wait::ld.sync.aligned;", words,
+                    listFrom(0, words), column)
+          .str(),
+      constraints + "r,~{memory}", SmallVector<Type>(words, element), lanes, /*sideEffects=*/true);
+}
+
+void storePiece(ArrayRef<Value> words, Value lanes, int64_t column, Emitter &e) {
+  SmallVector<Value> operands(words);
+  operands.push_back(lanes);
+  act(llvm::formatv("tcgen05.st.sync.aligned.32x32b.x{0}.b32 [${0}+{1}], {2};", words.size(), column,
+                    listFrom(0, words.size()))
+          .str(),
+      {}, operands, e);
+}
+
+void awaitStores(Emitter &e) { act("tcgen05.wait::st.sync.aligned;", {}, {}, e); }
+
 LogicalResult lowerTensorLoad(TensorLoadOp op, Emitter &e) {
-  Type element = getElementTypeOrSelf(op.getType());
   Registers registers;
   inPieces(*registerCount(op.getType()), [&](size_t first, size_t words) {
-    std::string constraints;
-    for (size_t i = 0; i < words; ++i)
-      constraints += element.isF32() ? "=f," : "=r,";
-    llvm::append_range(registers,
-                       e.inlineAsm(llvm::formatv("tcgen05.ld.sync.aligned.32x32b.x{0}.b32 {1}, [${0}+{2}]; "
-                                                 "tcgen05.wait::ld.sync.aligned;",
-                                                 words, listFrom(0, words), op.getColumn() + first)
-                                       .str(),
-                                   constraints + "r,~{memory}", SmallVector<Type>(words, element),
-                                   e.scalar(op.getLanes()), /*sideEffects=*/true));
+    llvm::append_range(registers, loadPiece(e.scalar(op.getLanes()), op.getColumn() + first, words,
+                                            getElementTypeOrSelf(op.getType()), e));
   });
   e.bind(op.getResult(), registers);
   return success();
@@ -144,14 +157,23 @@ SmallVector<Value> wordsOf(Value value, Emitter &e) {
 LogicalResult lowerTensorStore(TensorStoreOp op, Emitter &e) {
   SmallVector<Value> words = wordsOf(op.getValue(), e);
   inPieces(words.size(), [&](size_t first, size_t count) {
-    SmallVector<Value> operands(ArrayRef(words).slice(first, count));
-    operands.push_back(e.scalar(op.getLanes()));
-    act(llvm::formatv("tcgen05.st.sync.aligned.32x32b.x{0}.b32 [${0}+{1}], {2};", count, op.getColumn() + first,
-                      listFrom(0, count))
-            .str(),
-        {}, operands, e);
+    storePiece(ArrayRef(words).slice(first, count), e.scalar(op.getLanes()), op.getColumn() + first, e);
   });
-  act("tcgen05.wait::st.sync.aligned;", {}, {}, e);
+  awaitStores(e);
+  return success();
+}
+
+LogicalResult lowerTensorScale(TensorScaleOp op, Emitter &e) {
+  ArrayRef<Value> factors = e.registers(op.getBy());
+  Value lanes = e.scalar(op.getLanes());
+  inPieces(factors.size(), [&](size_t first, size_t count) {
+    const int64_t column = op.getColumn() + first;
+    SmallVector<Value> words = loadPiece(lanes, column, count, factors.front().getType(), e);
+    for (auto [word, factor] : llvm::zip_equal(words, factors.slice(first, count)))
+      word = LLVM::FMulOp::create(e.b, e.loc, word, factor);
+    storePiece(words, lanes, column, e);
+  });
+  awaitStores(e);
   return success();
 }
 
@@ -301,6 +323,7 @@ void addTensorLowerings(LoweringTable &table) {
   table.add<TensorEndOp>(lowerTensorEnd);
   table.add<TensorLoadOp>(lowerTensorLoad);
   table.add<TensorStoreOp>(lowerTensorStore);
+  table.add<TensorScaleOp>(lowerTensorScale);
   table.add<TensorReadyOp>(lowerTensorReady);
   table.add<TensorProductOp>(lowerTensorProduct);
   table.add<TensorWaitOp>(lowerTensorWait);

@@ -16,6 +16,7 @@
 #include "dialects/Tile/IR/TileOps.h"
 #include "dialects/Warp/IR/WarpOps.h"
 #include "dialects/Warp/Transforms/Passes.h"
+#include "dialects/Warp/Transforms/Tensor/TensorProducts.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -126,6 +127,10 @@ static bool hasMasksOrWarpgroups(scf::ForOp loop) {
       .wasInterrupted();
 }
 
+static bool hasTensorProducts(scf::ForOp loop) {
+  return llvm::any_of(loop.getBody()->getOps<WgmmaOp>(), isInTensorMemory);
+}
+
 /// Whether a vote and a branch cost less than what they leave out. A sum takes its product along in one instruction, and
 /// rounds once.
 static bool isWorthAsking(arith::MulFOp product, Value factors) {
@@ -136,6 +141,9 @@ static bool isWorthAsking(arith::MulFOp product, Value factors) {
   int64_t registers = layout ? layout.getLayout().size(InDim::Register) : 0;
   if (!loop || loop->hasAttr(tile::fewIterationsAttrName) || registers < fewestRegisters)
     return false;
+  // Sums in tensor memory would be loaded and stored.
+  if (hasTensorProducts(loop))
+    return true;
   // Factors of the iteration before are there when the products end that are waited for.
   return isa<BlockArgument>(factors) || (registers < mostRegisters && !hasMasksOrWarpgroups(loop));
 }

@@ -140,6 +140,9 @@ static void enclose(scf::ForOp first, scf::ForOp last) {
 void TakeTurns::runOnOperation() {
   func::FuncOp kernel = getOperation();
   const TargetInfo &target = TargetInfo::ofOrDefault(kernel);
+  // Of products in tensor memory no thread waits while another's run: warpgroups come to alternate by themselves.
+  if (target.warpgroups.tensorColumns)
+    return;
   auto schedule = kernel->getAttrOfType<tile::ScheduleAttr>(tile::scheduleAttrName);
   const int warpgroups = schedule ? schedule.getWarps() / target.warpgroups.warps : 1;
   constexpr int barriersOfRoles = 2;

@@ -55,6 +55,7 @@ private:
   void place(scf::ForOp loop);
   void place(scf::IfOp branch);
   void placeOthers(Operation *op);
+  void storeOperand(WgmmaOp product, IntegerAttr column);
 
   /// The value in registers, for an op.
   Value load(Value value, Operation *user);
@@ -63,10 +64,9 @@ private:
   void hold(Value value, Value chain, Operation *user);
   void loadOperands(Operation *op, llvm::function_ref<bool(OpOperand &)> which);
 
-  /// The number of a chain's tile, or of a product's operand a.
-  int tileOf(Value chainOrA) {
-    return tiles.insert({chainOrA, int(tiles.size())}).first->second;
-  }
+  /// The number of a chain's tile.
+  int tileOf(Value chain) { return tiles.insert({chain, tileCount}).second ? tileCount++ : tiles.lookup(chain); }
+  int tileOfOperand(WgmmaOp product, Value chain);
   bool holds(Value value) { return contents.lookup(chains.leader(value)) == value; }
   /// The chains that products under an op write, and those that it carries.
   llvm::SmallDenseSet<Value> writtenBy(Operation *op);
@@ -81,6 +81,8 @@ private:
   OpBuilder b;
   Contents contents;
   llvm::DenseMap<Value, int> tiles;
+  std::map<std::tuple<void *, void *, int>, int> operandTiles; // by chain, type and place in a block
+  int tileCount = 0;
   llvm::DenseMap<Value, SmallVector<Value, 1>> loaded;
   SmallVector<Operation *> placed; // products and waits, to be erased
 };
@@ -130,10 +132,6 @@ void Placer::hold(Value value, Value chain, Operation *user) {
     return;
   Value registers = chains.contains(value) ? load(value, user) : value;
   b.setInsertionPoint(user);
-  // What products are under way might still be written to the tile.
-  Value before = contents.lookup(chain);
-  if (before ? chains.isUnderWay(before) : user->getParentOfType<LoopLikeOpInterface>() != nullptr)
-    wait(0);
   TensorStoreOp::create(b, user->getLoc(), registers, begin.getLanes(), b.getI32IntegerAttr(tileOf(chain)));
   contents[chain] = value;
 }
@@ -144,25 +142,31 @@ void Placer::loadOperands(Operation *op, llvm::function_ref<bool(OpOperand &)> w
       operand.set(load(operand.get(), op));
 }
 
-/// Whether the products that read an operand a from tensor memory may be under way when the next one's is stored: whether
-/// no wait between is for them.
-static bool mayBeUnderWay(WgmmaOp product) {
-  auto loop = product->getParentOfType<LoopLikeOpInterface>();
-  if (!loop)
-    return false;
-  int started = 0;
-  auto isAwaitedIn = [&](Block::iterator from, Block::iterator to) {
-    for (Operation &op : llvm::make_range(from, to)) {
-      if (auto wait = dyn_cast<WgmmaWaitOp>(op); wait && int(wait.getPending()) <= started)
-        return true;
-      started += isa<WgmmaOp>(op);
-    }
-    return false;
+/// The number of the tile of a product's operand a: that of the value where another product has it, or of the operand in
+/// the same place of another block, which is needed before or behind it.
+int Placer::tileOfOperand(WgmmaOp product, Value chain) {
+  Value a = product.getA();
+  if (auto known = tiles.find(a); known != tiles.end())
+    return known->second;
+  int before = 0;
+  for (Operation *op = product->getPrevNode(); op; op = op->getPrevNode())
+    if (auto other = dyn_cast<WgmmaOp>(op))
+      before += chains.leader(other.getResult()) == chain && isa<RankedTensorType>(other.getA().getType());
+  auto [tile, isNew] = operandTiles.insert(
+      {{chain.getAsOpaquePointer(), const_cast<void *>(a.getType().getAsOpaquePointer()), before}, tileCount});
+  tileCount += isNew;
+  return tiles[a] = tile->second;
+}
+
+/// Stores operand a of a product where none before it in its block has it from the same value.
+void Placer::storeOperand(WgmmaOp product, IntegerAttr column) {
+  Value a = product.getA();
+  auto isBefore = [&](Operation *user) {
+    return isa<WgmmaOp>(user) && user->getBlock() == product->getBlock() && user->isBeforeInBlock(product);
   };
-  Block *block = product->getBlock();
-  if (isAwaitedIn(std::next(product->getIterator()), block->end()))
-    return false;
-  return !isa<scf::ForOp>(block->getParentOp()) || !isAwaitedIn(block->begin(), product->getIterator());
+  if (llvm::any_of(a.getUsers(), isBefore))
+    return;
+  TensorStoreOp::create(b, product.getLoc(), a, begin.getLanes(), column);
 }
 
 void Placer::place(WgmmaOp product) {
@@ -175,11 +179,9 @@ void Placer::place(WgmmaOp product) {
   IntegerAttr from;
   TypeAttr stored;
   if (!a) {
-    if (mayBeUnderWay(product))
-      wait(0);
-    from = b.getI32IntegerAttr(tileOf(product.getA()));
+    from = b.getI32IntegerAttr(tileOfOperand(product, chain));
     stored = TypeAttr::get(product.getA().getType());
-    TensorStoreOp::create(b, product.getLoc(), product.getA(), begin.getLanes(), from);
+    storeOperand(product, from);
   }
   TensorProductOp::create(b, product.getLoc(), product.getB(), begin.getArea(), begin.getSlots(), a,
                           b.getI32IntegerAttr(tileOf(chain)), from, stored,
@@ -324,6 +326,30 @@ void Placer::eraseProducts() {
   eraseDeadOps(kernel);
 }
 
+/// Sums that are loaded, multiplied and stored where they were need not be in registers all at once.
+static void scaleInPlace(func::FuncOp kernel) {
+  SmallVector<TensorStoreOp> stores;
+  kernel.walk([&](TensorStoreOp store) { stores.push_back(store); });
+  for (TensorStoreOp store : stores) {
+    auto product = store.getValue().getDefiningOp<arith::MulFOp>();
+    if (!product || !product->hasOneUse() || product->getBlock() != store->getBlock())
+      continue;
+    for (unsigned index : {0, 1}) {
+      auto load = product->getOperand(index).getDefiningOp<TensorLoadOp>();
+      if (!load || !load->hasOneUse() || load.getColumn() != store.getColumn() ||
+          load->getBlock() != store->getBlock())
+        continue;
+      OpBuilder b(store);
+      TensorScaleOp::create(b, store.getLoc(), product->getOperand(1 - index), store.getLanes(),
+                            store.getColumnAttr());
+      store->erase();
+      product->erase();
+      load->erase();
+      break;
+    }
+  }
+}
+
 void TensorMemory::runOnOperation() {
   func::FuncOp kernel = getOperation();
   auto begins = kernel.getOps<TensorBeginOp>();
@@ -331,6 +357,9 @@ void TensorMemory::runOnOperation() {
     return;
   TensorBeginOp begin = *begins.begin();
   Placer(kernel, begin).run();
+  scaleInPlace(kernel);
+  awaitBeforeStores(kernel.getBody().front(), begin);
+  boundUnderWay(kernel.getBody().front(), begin);
   insertReady(kernel.getBody().front());
   if (failed(placeColumns(kernel, begin)))
     signalPassFailure();

@@ -2,6 +2,7 @@
 #include "dialects/Warp/Transforms/Tensor/SumChains.h"
 
 #include "dialects/Warp/Transforms/Tensor/TensorProducts.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 
 using namespace mlir;
 
@@ -24,6 +25,20 @@ void SumChains::join(Value from, Value to, SmallVectorImpl<Value> &open) {
   chains.unionSets(from.getAsOpaquePointer(), to.getAsOpaquePointer());
 }
 
+/// Whether a product adds to a value, behind branches and what scales it.
+static bool leadsToProduct(Value value) {
+  return llvm::any_of(value.getUses(), [](OpOperand &use) {
+    Operation *user = use.getOwner();
+    if (auto product = dyn_cast<WgmmaOp>(user))
+      return use.getOperandNumber() == 2;
+    if (auto loop = dyn_cast<scf::ForOp>(user))
+      return loop.getTiedLoopRegionIterArg(&use) && leadsToProduct(loop.getTiedLoopRegionIterArg(&use));
+    if (isa<scf::YieldOp>(user) && isa<scf::IfOp>(user->getParentOp()))
+      return leadsToProduct(user->getParentOp()->getResult(use.getOperandNumber()));
+    return isa<arith::MulFOp>(user) && leadsToProduct(user->getResult(0));
+  });
+}
+
 void SumChains::follow(func::FuncOp kernel) {
   SmallVector<Value> open;
   kernel.walk([&](WgmmaOp product) {
@@ -41,15 +56,27 @@ void SumChains::follow(func::FuncOp kernel) {
         join(value, user->getResult(index), open);
       else if (auto product = dyn_cast<WgmmaOp>(user); product && product.getAcc() == value)
         join(value, product.getResult(), open);
-      else if (!isa<scf::YieldOp>(user) || apart.contains(user->getParentOp()->getResult(index)))
+      else if (auto scaled = dyn_cast<arith::MulFOp>(user)) {
+        // What is scaled goes back to where it was.
+        for (OpOperand &next : scaled->getUses())
+          if (auto product = dyn_cast<WgmmaOp>(next.getOwner()); product && product.getAcc() == scaled.getResult())
+            join(value, product.getResult(), open);
+      } else if (!isa<scf::YieldOp>(user) || apart.contains(user->getParentOp()->getResult(index)))
         continue;
       else if (auto loop = dyn_cast<scf::ForOp>(user->getParentOp())) {
         join(value, loop.getRegionIterArg(index), open);
         join(value, loop.getResult(index), open);
-      } else if (auto branch = dyn_cast<scf::IfOp>(user->getParentOp()))
+      } else if (auto branch = dyn_cast<scf::IfOp>(user->getParentOp());
+                 branch && leadsToProduct(branch.getResult(index)))
         join(value, branch.getResult(index), open);
     }
   }
+  // A loop that goes on with sums goes on with their tile.
+  kernel.walk([&](scf::ForOp loop) {
+    for (auto [init, argument] : llvm::zip_equal(loop.getInitArgs(), loop.getRegionIterArgs()))
+      if (contains(init) && contains(argument))
+        chains.unionSets(init.getAsOpaquePointer(), argument.getAsOpaquePointer());
+  });
 }
 
 bool SumChains::findApart(func::FuncOp kernel) {

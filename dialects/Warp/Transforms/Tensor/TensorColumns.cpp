@@ -7,7 +7,9 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
+#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -22,7 +24,7 @@ static bool hasProduct(Operation *op) {
 
 static bool isTouchedByItself(Operation *op) {
   return op->walk([](Operation *inner) {
-             return isa<TensorLoadOp, TensorStoreOp>(inner) ? WalkResult::interrupt() : WalkResult::advance();
+             return isa<TensorLoadOp, TensorStoreOp, TensorScaleOp>(inner) ? WalkResult::interrupt() : WalkResult::advance();
            })
       .wasInterrupted();
 }
@@ -32,7 +34,7 @@ static bool isTouchedByItself(Operation *op) {
 static bool isTouchedBehind(Block &block, bool before, bool insert) {
   bool touched = before;
   for (Operation &op : llvm::make_early_inc_range(block)) {
-    if (isa<TensorLoadOp, TensorStoreOp>(op))
+    if (isa<TensorLoadOp, TensorStoreOp, TensorScaleOp>(op))
       touched = true;
     if (isa<TensorProductOp>(op)) {
       if (touched && insert) {
@@ -68,16 +70,147 @@ static bool isTouchedBehind(Block &block, bool before, bool insert) {
 
 void insertReady(Block &block) { isTouchedBehind(block, /*before=*/false, /*insert=*/true); }
 
+// --- what products under way use ---
+
+namespace {
+/// Tiles that products may still use, and how many products at least have started since the last of those.
+using InUse = std::map<int32_t, int>;
+
+class StoreWaits {
+public:
+  explicit StoreWaits(TensorBeginOp begin) : begin(begin) {}
+
+  /// What is in use behind a block, if `used` is before it.
+  InUse behind(Block &block, InUse used, bool insert) {
+    for (Operation &op : llvm::make_early_inc_range(block)) {
+      if (auto wait = dyn_cast<TensorWaitOp>(op))
+        settle(used, wait.getPending());
+      else if (auto product = dyn_cast<TensorProductOp>(op))
+        start(used, product);
+      else if (auto store = dyn_cast<TensorStoreOp>(op))
+        await(used, store, insert);
+      else if (op.getNumRegions() != 0 && !isa<ProducerOp>(op))
+        used = behindRegions(&op, std::move(used), insert);
+    }
+    return used;
+  }
+
+private:
+  static void settle(InUse &used, int pending) {
+    for (auto each = used.begin(); each != used.end();)
+      each = each->second >= pending ? used.erase(each) : std::next(each);
+  }
+  static void start(InUse &used, TensorProductOp product) {
+    for (auto &[tile, since] : used)
+      ++since;
+    used[product.getColumn()] = 0;
+    if (product.getFrom())
+      used[*product.getFrom()] = 0;
+  }
+  void await(InUse &used, TensorStoreOp store, bool insert) {
+    auto known = used.find(store.getColumn());
+    if (known == used.end())
+      return;
+    const int pending = std::min<int>(known->second, begin.getBarriers() - 1);
+    if (insert) {
+      OpBuilder b(store);
+      TensorWaitOp::create(b, store.getLoc(), begin.getSlots(), b.getI32IntegerAttr(pending));
+    }
+    settle(used, pending);
+  }
+  InUse behindRegions(Operation *op, InUse used, bool insert) {
+    auto join = [](InUse &into, const InUse &from) {
+      bool changed = false;
+      for (auto [tile, since] : from) {
+        auto [known, isNew] = into.insert({tile, since});
+        changed |= isNew || since < known->second;
+        known->second = std::min(known->second, since);
+      }
+      return changed;
+    };
+    auto through = [&](const InUse &into, bool inserts) {
+      InUse behindAll = used;
+      for (Region &region : op->getRegions())
+        for (Block &inner : region)
+          join(behindAll, behind(inner, into, inserts));
+      return behindAll;
+    };
+    InUse into = used;
+    if (isa<LoopLikeOpInterface>(op))
+      while (join(into, through(into, /*inserts=*/false)))
+        ;
+    return through(into, insert);
+  }
+
+  TensorBeginOp begin;
+};
+} // namespace
+
+void awaitBeforeStores(Block &block, TensorBeginOp begin) { StoreWaits(begin).behind(block, {}, /*insert=*/true); }
+
+// --- how many products are under way ---
+
+/// How many products may not be known to be over behind a block, if as many as `before` are not before it. With `insert`,
+/// a product that would come back to the barrier of one of them waits for it.
+static int underWayBehind(Block &block, int before, int barriers, Value slots, bool insert) {
+  int count = before;
+  for (Operation &op : llvm::make_early_inc_range(block)) {
+    if (auto wait = dyn_cast<TensorWaitOp>(op))
+      count = std::min<int>(count, wait.getPending());
+    if (isa<TensorProductOp>(op)) {
+      if (count == barriers) {
+        if (insert) {
+          OpBuilder b(&op);
+          TensorWaitOp::create(b, op.getLoc(), slots, b.getI32IntegerAttr(barriers - 1));
+        }
+        --count;
+      }
+      ++count;
+    }
+    if (op.getNumRegions() == 0 || isa<ProducerOp>(op))
+      continue;
+    auto behindRegions = [&](int into, bool inserts) {
+      int behind = count;
+      for (Region &region : op.getRegions())
+        for (Block &inner : region)
+          behind = std::max(behind, underWayBehind(inner, into, barriers, slots, inserts));
+      return behind;
+    };
+    int into = count;
+    if (isa<LoopLikeOpInterface>(op)) // until one iteration more adds none
+      while (into < behindRegions(into, /*inserts=*/false))
+        into = behindRegions(into, /*inserts=*/false);
+    count = behindRegions(into, insert);
+  }
+  return count;
+}
+
+void boundUnderWay(Block &block, TensorBeginOp begin) {
+  underWayBehind(block, /*before=*/0, begin.getBarriers(), begin.getSlots(), /*insert=*/true);
+}
+
 // --- where tiles lie ---
 
 namespace {
-/// A tile of a warpgroup's columns, and the ops from the first to the last of which it is needed.
-struct Columns {
-  int64_t count = 0, first = 0;
+/// Ops that name a tile, from the first to the last of which it is needed.
+struct Web {
   SmallVector<Operation *> ops;
   unsigned from = 0, to = 0;
+};
 
-  bool livesWith(const Columns &other) const { return from <= other.to && other.from <= to; }
+/// A tile of a warpgroup's columns. Where operands of several blocks share it, each is a web of its own.
+struct Columns {
+  int64_t count = 0, first = 0;
+  llvm::MapVector<Block *, Web> webs;
+
+  bool livesWith(const Columns &other) const {
+    return llvm::any_of(webs, [&](const auto &web) {
+      return llvm::any_of(other.webs, [&](const auto &each) {
+        return web.second.from <= each.second.to && each.second.from <= web.second.to;
+      });
+    });
+  }
+  unsigned from() const { return webs.front().second.from; }
 };
 
 using Tiles = llvm::MapVector<int32_t, Columns>;
@@ -105,16 +238,23 @@ static int64_t columnsOf(Type type) {
 
 static Tiles findTiles(func::FuncOp kernel) {
   Tiles tiles;
+  llvm::DenseSet<int32_t> ofOperands;
+  kernel.walk([&](TensorProductOp product) {
+    if (product.getFrom())
+      ofOperands.insert(*product.getFrom());
+  });
   auto add = [&](int32_t number, Type type, Operation *op) {
     Columns &tile = tiles[number];
     tile.count = std::max(tile.count, columnsOf(type));
-    tile.ops.push_back(op);
+    tile.webs[ofOperands.contains(number) ? op->getBlock() : nullptr].ops.push_back(op);
   };
   kernel.walk([&](Operation *op) {
     if (auto load = dyn_cast<TensorLoadOp>(op))
       add(load.getColumn(), load.getType(), op);
     if (auto store = dyn_cast<TensorStoreOp>(op))
       add(store.getColumn(), store.getValue().getType(), op);
+    if (auto scale = dyn_cast<TensorScaleOp>(op))
+      add(scale.getColumn(), scale.getBy().getType(), op);
     if (auto product = dyn_cast<TensorProductOp>(op)) {
       add(product.getColumn(), product.getSums(), op);
       if (product.getFrom())
@@ -135,56 +275,75 @@ static Operation *awaitedBy(TensorProductOp product) {
   return nullptr;
 }
 
-/// The outermost loop around an op, or the op.
-static Operation *outermostLoop(Operation *op) {
-  Operation *outermost = op;
-  for (Operation *parent = op->getParentOp(); parent; parent = parent->getParentOp())
-    if (isa<LoopLikeOpInterface>(parent))
-      outermost = parent;
-  return outermost;
+/// Until where a product that its own block does not wait for may be under way: the wait for all behind the loop, or
+/// branch, that it is in, or behind the one around that; the end of the kernel.
+static Operation *endOfUnawaited(TensorProductOp product) {
+  Operation *op = product->getParentOp();
+  for (; !isa<func::FuncOp>(op->getParentOp()); op = op->getParentOp())
+    for (Operation *next = op->getNextNode(); next; next = next->getNextNode())
+      if (auto wait = dyn_cast<TensorWaitOp>(next); wait && wait.getPending() == 0)
+        return wait;
+  for (Operation *next = op; next; next = next->getNextNode())
+    if (auto wait = dyn_cast<TensorWaitOp>(next); wait && wait.getPending() == 0)
+      return wait;
+  return op->getBlock()->getTerminator();
 }
 
-/// The last op, in the order of numbers, of a block that something stands under.
-static void spanOps(Columns &tile, const Numbers &numbers) {
+/// From where to where the ops of a web reach, in the innermost block that all of them stand under.
+static void spanOps(Web &web, const Numbers &numbers) {
   auto isWithin = [](Block *block) {
     return [block](Operation *op) { return block->findAncestorOpInBlock(*op) != nullptr; };
   };
-  Block *block = tile.ops.front()->getBlock();
-  while (!llvm::all_of(tile.ops, isWithin(block)))
+  Block *block = web.ops.front()->getBlock();
+  while (!llvm::all_of(web.ops, isWithin(block)))
     block = block->getParentOp()->getBlock();
-  tile.from = ~0u;
-  for (Operation *op : tile.ops) {
+  web.from = ~0u;
+  for (Operation *op : web.ops) {
     auto [from, to] = numbers.at(block->findAncestorOpInBlock(*op));
-    tile.from = std::min(tile.from, from);
-    tile.to = std::max(tile.to, to);
+    web.from = std::min(web.from, from);
+    web.to = std::max(web.to, to);
   }
 }
 
-/// Adds what a tile is needed for beside the ops that name it: the ends of its products, and iterations that it goes
-/// through, since they begin with what it held.
-static void addReach(Columns &tile, const Numbers &numbers) {
-  SmallVector<Operation *> more;
-  for (Operation *op : tile.ops)
+/// Whether an iteration of a loop may begin with what a tile held: whether the first op to name it there, in its block with
+/// all others, does not write it anew.
+static bool goesThrough(Operation *loop, ArrayRef<Operation *> ops, const Numbers &numbers) {
+  Operation *first = nullptr;
+  for (Operation *each : ops)
+    if (loop->isProperAncestor(each) && (!first || numbers.at(each).first < numbers.at(first).first))
+      first = each;
+  auto product = dyn_cast<TensorProductOp>(first);
+  auto isBeside = [&](Operation *each) {
+    return !loop->isProperAncestor(each) || first->getBlock()->findAncestorOpInBlock(*each);
+  };
+  return !(isa<TensorStoreOp>(first) || (product && product.getZero())) || !llvm::all_of(ops, isBeside);
+}
+
+/// Adds what a tile is needed for beside the ops that name it: the ends of its products, and loops that it goes through.
+static void addReach(Web &web, const Numbers &numbers) {
+  llvm::SetVector<Operation *> more;
+  for (Operation *op : web.ops) {
     if (auto product = dyn_cast<TensorProductOp>(op)) {
       Operation *end = awaitedBy(product);
-      more.push_back(end ? end : outermostLoop(product));
+      more.insert(end ? end : endOfUnawaited(product));
     }
-  llvm::append_range(tile.ops, more);
-  // In each loop's body the first to touch it writes it anew, or the tile goes through the loop.
-  for (Operation *op : llvm::to_vector(tile.ops))
-    for (Operation *parent = op->getParentOp(); parent; parent = parent->getParentOp()) {
-      if (!isa<LoopLikeOpInterface>(parent))
-        continue;
-      Operation *first = nullptr;
-      for (Operation *each : tile.ops)
-        if (parent->isProperAncestor(each) && (!first || numbers.at(each).first < numbers.at(first).first))
-          first = each;
-      auto product = dyn_cast<TensorProductOp>(first);
-      bool anew = first->getParentOp() == parent &&
-                  (isa<TensorStoreOp>(first) || (product && product.getZero()));
-      if (!anew)
-        tile.ops.push_back(parent);
-    }
+    for (Operation *parent = op->getParentOp(); parent; parent = parent->getParentOp())
+      if (isa<LoopLikeOpInterface>(parent) && !more.contains(parent) && goesThrough(parent, web.ops, numbers))
+        more.insert(parent);
+  }
+  web.ops.append(more.begin(), more.end());
+}
+
+static LogicalResult reportTooMany(func::FuncOp kernel, const Tiles &tiles, int64_t total, int64_t groups,
+                                   const TargetInfo &target) {
+  InFlightDiagnostic diagnostic = kernel.emitError()
+                                  << "expected sums and operands of at most " << target.warpgroups.tensorColumns
+                                  << " columns of tensor memory, the limit of a block on '" << StringRef(target.name)
+                                  << "', but got " << total << " for each of " << groups << " warpgroups";
+  for (const auto &[name, tile] : tiles)
+    diagnostic.attachNote(tile.webs.front().second.ops.front()->getLoc()) << tile.count << " columns for this, at column " << tile.first;
+  diagnostic.attachNote() << "use smaller tiles";
+  return failure();
 }
 
 LogicalResult placeColumns(func::FuncOp kernel, TensorBeginOp begin) {
@@ -195,11 +354,13 @@ LogicalResult placeColumns(func::FuncOp kernel, TensorBeginOp begin) {
   Tiles tiles = findTiles(kernel);
   SmallVector<Columns *> order;
   for (auto &[name, tile] : tiles) {
-    addReach(tile, numbers);
-    spanOps(tile, numbers);
+    for (auto &[block, web] : tile.webs) {
+      addReach(web, numbers);
+      spanOps(web, numbers);
+    }
     order.push_back(&tile);
   }
-  llvm::sort(order, [](Columns *a, Columns *b) { return std::tie(b->count, a->from) < std::tie(a->count, b->from); });
+  llvm::sort(order, [](Columns *a, Columns *b) { return std::pair(b->count, a->from()) < std::pair(a->count, b->from()); });
   int64_t total = 0;
   SmallVector<Columns *> placed;
   for (Columns *tile : order) {
@@ -211,12 +372,8 @@ LogicalResult placeColumns(func::FuncOp kernel, TensorBeginOp begin) {
   }
   const int64_t groups = tile::scheduleOf(kernel).warps / target.warpgroups.warps, least = 32;
   const int64_t columns = std::max<int64_t>(llvm::PowerOf2Ceil(total), llvm::divideCeil(least, groups));
-  if (columns * groups > target.warpgroups.tensorColumns) {
-    return kernel.emitError() << "expected sums and operands of at most " << target.warpgroups.tensorColumns
-                              << " columns of tensor memory, the limit of a block on '" << StringRef(target.name)
-                              << "', but got " << total << " for each of " << groups
-                              << " warpgroups; use smaller tiles";
-  }
+  if (columns * groups > target.warpgroups.tensorColumns)
+    return reportTooMany(kernel, tiles, total, groups, target);
   Builder b(kernel.getContext());
   auto columnOf = [&](int32_t name) { return b.getI32IntegerAttr(tiles.find(name)->second.first); };
   kernel.walk([&](Operation *op) {
@@ -224,6 +381,8 @@ LogicalResult placeColumns(func::FuncOp kernel, TensorBeginOp begin) {
       load.setColumnAttr(columnOf(load.getColumn()));
     if (auto store = dyn_cast<TensorStoreOp>(op))
       store.setColumnAttr(columnOf(store.getColumn()));
+    if (auto scale = dyn_cast<TensorScaleOp>(op))
+      scale.setColumnAttr(columnOf(scale.getColumn()));
     if (auto product = dyn_cast<TensorProductOp>(op)) {
       product.setColumnAttr(columnOf(product.getColumn()));
       if (product.getFrom())

@@ -84,12 +84,28 @@ static int64_t sharedBytes(func::FuncOp kernel, ArrayRef<Value> rings) {
   return bytes;
 }
 
+/// Why tensor memory, or the registers that are loaded from it, do not allow them; empty where they do.
+static StringRef whyNoColumns(scf::ForOp loop, const ProductRegisters &registers, int64_t most,
+                              const TargetInfo &target) {
+  // A row of sums is a thread's: as many columns as it would have registers.
+  int64_t columns = registers.fromZero + registers.operands;
+  for (Value carried : loop.getRegionIterArgs())
+    if (auto sums = dyn_cast<RankedTensorType>(carried.getType()); sums && sums.getRank() == 2)
+      columns += registersOf(carried);
+  if (columns * threadsOf(loop) > int64_t(target.warpgroups.tensorColumns) * target.warpgroups.m)
+    return "tensor memory does not hold its sums and its operand beside the other products' sums";
+  return registers.fromZero + registers.operands > most ? "a thread's registers do not hold its operand beside scores"
+                                                        : "";
+}
+
 /// Why a thread's registers do not allow the late products an iteration later; empty where they do.
 static StringRef whyNoRegisters(scf::ForOp loop, ArrayRef<Value> rings, const TargetInfo &target) {
   const ProductRegisters registers = registersOfProducts(loop);
   const int64_t threads = threadsOf(loop);
   // An eighth is for addresses, masks and what is computed on the way.
   const int64_t most = std::min<int64_t>(target.registersPerThread, target.registersPerProcessor / threads) * 7 / 8;
+  if (target.warpgroups.tensorColumns)
+    return whyNoColumns(loop, registers, most, target);
   if (registers.carried + registers.fromZero + registers.operands > most)
     return "a thread's registers do not hold its sums and its operand beside the other products' sums";
   auto twoFit = [&](int64_t count) { return 2 * threads * count <= target.registersPerProcessor; };
