@@ -125,16 +125,20 @@ def Warp_TensorProductOp : Op<Warp_Dialect, "tensor_product", [MemoryEffects<[Me
 def Warp_TensorWaitOp : Op<Warp_Dialect, "tensor_wait", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "wait until at most `pending` products of this warpgroup are unfinished";
   let description = [{
-    PTX: `mbarrier.try_wait.parity` at the barrier of the last but `pending` product, if there has been one, `tcgen05.fence::after_thread_sync`.
-    C1: `pending` is below the number of a warpgroup's barriers.
+    It waits for the last but `pending` product, if there has been one, and for those before it, `count` in all, that no wait was for: a thread that comes back to a barrier knows that its last phase is over.
+    PTX: `mbarrier.try_wait.parity` at the barrier of each, `tcgen05.fence::after_thread_sync`.
+    C1: `pending` and `count` together are at most the number of a warpgroup's barriers.
 
     ```mlir
     #s = #warp.layout<[8], offset = [[1], [2], [4]]>
     warp.tensor_wait %slots {pending = 0 : i32} : !warp.shared<8xi64, #s>
     ```
   }];
-  let arguments = (ins Warp_SharedType:$slots, I32Attr:$pending);
+  let arguments = (ins Warp_SharedType:$slots, I32Attr:$pending, DefaultValuedAttr<I32Attr, "1">:$count);
   let assemblyFormat = "$slots attr-dict `:` type($slots)";
+  let builders = [OpBuilder<(ins "::mlir::Value":$slots, "int":$pending), [{
+    build($_builder, $_state, slots, $_builder.getI32IntegerAttr(pending), $_builder.getI32IntegerAttr(1));
+  }]>];
 }
 
 #endif // WEFT_DIALECTS_WARP_IR_TENSOROPS_TD

@@ -303,16 +303,17 @@ LogicalResult lowerTensorProduct(TensorProductOp op, Emitter &e) {
 LogicalResult lowerTensorWait(TensorWaitOp op, Emitter &e) {
   const int64_t barriers = barriersOf(op.getSlots());
   Value count = LLVM::LoadOp::create(e.b, e.loc, e.b.getI32Type(), e.productsSoFar());
-  Value awaited = LLVM::SubOp::create(e.b, e.loc, count, e.i32(op.getPending() + 1));
-  Value phase = LLVM::LShrOp::create(e.b, e.loc, awaited, e.i32(llvm::Log2_64(barriers)));
-  Value parity = LLVM::AndOp::create(e.b, e.loc, phase, e.i32(1));
-  Value none = LLVM::ICmpOp::create(e.b, e.loc, LLVM::ICmpPredicate::slt, awaited, e.i32(0));
-  Value barrier = barrierOf(op.getSlots(), awaited, barriers, e);
-  e.inlineAsm(llvm::formatv("{{ .reg .pred done; @$2 bra ended; again: mbarrier.try_wait.parity.shared.b64 done, [$0], $1; "
-                            "@!done bra again; ended: {0} }",
-                            fenceAfter)
-                  .str(),
-              "r,r,b,~{memory}", {}, {barrier, parity, none}, /*sideEffects=*/true);
+  for (int64_t before = op.getPending() + op.getCount(); before > op.getPending(); --before) {
+    Value awaited = LLVM::SubOp::create(e.b, e.loc, count, e.i32(before));
+    Value phase = LLVM::LShrOp::create(e.b, e.loc, awaited, e.i32(llvm::Log2_64(barriers)));
+    Value parity = LLVM::AndOp::create(e.b, e.loc, phase, e.i32(1));
+    Value none = LLVM::ICmpOp::create(e.b, e.loc, LLVM::ICmpPredicate::slt, awaited, e.i32(0));
+    Value barrier = barrierOf(op.getSlots(), awaited, barriers, e);
+    e.inlineAsm("{ .reg .pred done; @$2 bra ended; again: mbarrier.try_wait.parity.shared.b64 done, [$0], $1; "
+                "@!done bra again; ended: }",
+                "r,r,b,~{memory}", {}, {barrier, parity, none}, /*sideEffects=*/true);
+  }
+  act(fenceAfter, {}, {}, e);
   return success();
 }
 

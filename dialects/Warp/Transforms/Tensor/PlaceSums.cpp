@@ -71,7 +71,7 @@ private:
   /// The chains that products under an op write, and those that it carries.
   llvm::SmallDenseSet<Value> writtenBy(Operation *op);
   void wait(int pending) {
-    TensorWaitOp::create(b, kernel.getLoc(), begin.getSlots(), b.getI32IntegerAttr(pending));
+    TensorWaitOp::create(b, kernel.getLoc(), begin.getSlots(), pending);
   }
   void eraseProducts();
 

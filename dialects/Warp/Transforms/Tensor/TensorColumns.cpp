@@ -114,7 +114,7 @@ private:
     const int pending = std::min<int>(known->second, begin.getBarriers() - 1);
     if (insert) {
       OpBuilder b(store);
-      TensorWaitOp::create(b, store.getLoc(), begin.getSlots(), b.getI32IntegerAttr(pending));
+      TensorWaitOp::create(b, store.getLoc(), begin.getSlots(), pending);
     }
     settle(used, pending);
   }
@@ -155,13 +155,17 @@ void awaitBeforeStores(Block &block, TensorBeginOp begin) { StoreWaits(begin).be
 static int underWayBehind(Block &block, int before, int barriers, Value slots, bool insert) {
   int count = before;
   for (Operation &op : llvm::make_early_inc_range(block)) {
-    if (auto wait = dyn_cast<TensorWaitOp>(op))
-      count = std::min<int>(count, wait.getPending());
+    if (auto wait = dyn_cast<TensorWaitOp>(op)) {
+      const int pending = wait.getPending();
+      if (insert)
+        wait.setCount(std::max(1, count - pending));
+      count = std::min(count, pending);
+    }
     if (isa<TensorProductOp>(op)) {
       if (count == barriers) {
         if (insert) {
           OpBuilder b(&op);
-          TensorWaitOp::create(b, op.getLoc(), slots, b.getI32IntegerAttr(barriers - 1));
+          TensorWaitOp::create(b, op.getLoc(), slots, barriers - 1);
         }
         --count;
       }
