@@ -262,6 +262,33 @@ std::optional<Failure> takePrograms(ModuleOp module, const Options &options, Rec
   return std::nullopt;
 }
 
+/// Notes in a module, as it was before, which of its kernels lack columns of tensor memory. Whether any does.
+bool noteLackOfColumns(ModuleOp module, ModuleOp before) {
+  bool any = false;
+  for (auto kernel : module.getOps<func::FuncOp>())
+    if (Attribute lack = kernel->getAttr(warp::lacksColumnsAttrName)) {
+      before.lookupSymbol<func::FuncOp>(kernel.getName())->setAttr(warp::lacksColumnsAttrName, lack);
+      any = true;
+    }
+  return any;
+}
+
+/// From tile kernels to where their pipelines stand. How much of tensor memory a kernel needs is known last: where that is
+/// too much, the stages behind the first run again for products of warps. False after reported diagnostics.
+bool lowerToPipelined(ModuleOp module, const TargetInfo &target, const std::vector<Stage> &stages,
+                      const Options &options, Record &record) {
+  if (!run({stages.front()}, module, options, record))
+    return false;
+  const std::vector<Stage> rest(stages.begin() + 1, stages.end() - 1);
+  OwningOpRef<ModuleOp> before = target.warpgroups.tensorColumns ? module.clone() : ModuleOp();
+  if (!run(rest, module, options, record))
+    return false;
+  if (!before || !noteLackOfColumns(module, *before))
+    return true;
+  module.getBodyRegion().takeBody(before->getBodyRegion());
+  return run(rest, module, options, record);
+}
+
 Outcome<EmittedPTX> compile(ModuleOp module, const Options &options, Record &record) {
   const TargetInfo *target = TargetInfo::find(options.target);
   if (!target)
@@ -281,7 +308,7 @@ Outcome<EmittedPTX> compile(ModuleOp module, const Options &options, Record &rec
       record.kernels.push_back(describeKernel(kernel));
   std::vector<Stage> stages = tileToLLVMStages(options.boxes, options.roles);
   Failure failed{WEFTC_UNSUPPORTED, "the kernel cannot be lowered to target '" + options.target + "'"};
-  if (!run({stages.begin(), stages.end() - 1}, module, options, record))
+  if (!lowerToPipelined(module, *target, stages, options, record))
     return failed;
   addPipelinedFacts(module, record.kernels);
   if (!run({stages.back()}, module, options, record))

@@ -122,7 +122,7 @@ std::vector<Stage> tileToLLVMStages(bool boxes, bool roles) {
          passes.addNestedPass<func::FuncOp>(warp::createWarpSplitRoles());
          passes.addNestedPass<func::FuncOp>(warp::createWarpFenceProducts());
          passes.addNestedPass<func::FuncOp>(warp::createWarpSkipScaling());
-         passes.addNestedPass<func::FuncOp>(warp::createWarpTensorMemory());
+         passes.addNestedPass<func::FuncOp>(warp::createWarpTensorMemory({/*mark=*/true}));
        }},
       {"llvm", [](OpPassManager &passes) { passes.addPass(createConvertWarpToLLVM()); }},
   };

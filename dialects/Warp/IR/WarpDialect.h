@@ -17,6 +17,8 @@
 
 namespace weft::warp {
 
+/// On a kernel: tensor memory has not as many columns as its products would need, which are those of warps then.
+inline constexpr llvm::StringLiteral lacksColumnsAttrName = "warp.lacks_columns";
 /// The kernel's bytes of shared memory, set by `warp-allocate-shared`.
 inline constexpr llvm::StringLiteral sharedBytesAttrName = "warp.shared_bytes";
 /// How each tensor map is made that a kernel has behind its own parameters, set by `convert-warp-to-llvm`.

@@ -1102,7 +1102,8 @@ def WarpTensorMemory : Pass<"warp-tensor-memory", "::mlir::func::FuncOp"> {
 
     Needs: roles that are split (`warp-split-roles`): it comes last.
 
-    Rejects: sums and operands that the target's columns do not hold.
+    Rejects: sums and operands that the target's columns do not hold, but for `mark`: the kernel is of no use then, and to be
+    compiled again from `tile-to-warp` on with the attribute `warp.lacks_columns`, with products of warps.
 
     ```mlir
     #acc = #warp.layout<[128, 16], register = [[0, 1], [0, 2], [0, 4], [0, 8]], lane = [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0]], warp = [[32, 0], [64, 0]]>
@@ -1130,6 +1131,8 @@ def WarpTensorMemory : Pass<"warp-tensor-memory", "::mlir::func::FuncOp"> {
     return %e : tensor<128x16xf32, #acc>
     ```
   }];
+  let options = [Option<"mark", "mark", "bool", /*default=*/"false",
+                        "give a kernel that needs more columns than there are the attribute 'warp.lacks_columns', and fail not">];
   let dependentDialects = ["::weft::warp::WarpDialect", "::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
 }
 

@@ -153,11 +153,13 @@ WgmmaPlans planWgmma(func::FuncOp function, const llvm::DenseSet<Operation *> &c
   WgmmaPlans plans;
   if (target.warpgroups.families.size() == 0)
     return plans;
+  const bool lacksColumns = function->hasAttr(warp::lacksColumnsAttrName);
   llvm::SetVector<Operation *> products;
   LinesAlongK lines(axes);
   std::string ofChain;
   function.walk([&](tile::DotOp dot) {
-    Attempt attempt = planProduct(dot, lines, target, warps);
+    Attempt attempt = lacksColumns ? refuse("tensor memory does not hold what the kernel's products need at once")
+                                   : planProduct(dot, lines, target, warps);
     if (attempt.plan) {
       plans.taken[dot] = *attempt.plan;
       products.insert(dot);

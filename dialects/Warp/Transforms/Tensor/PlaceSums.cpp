@@ -32,6 +32,7 @@ using namespace weft::warp;
 
 namespace {
 struct TensorMemory : weft::warp::impl::WarpTensorMemoryBase<TensorMemory> {
+  using WarpTensorMemoryBase::WarpTensorMemoryBase;
   void runOnOperation() override;
 };
 
@@ -361,6 +362,13 @@ void TensorMemory::runOnOperation() {
   awaitBeforeStores(kernel.getBody().front(), begin);
   boundUnderWay(kernel.getBody().front(), begin);
   insertReady(kernel.getBody().front());
-  if (failed(placeColumns(kernel, begin)))
+  ColumnPlaces places(kernel);
+  if (places.fit())
+    return places.set(begin);
+  if (mark)
+    kernel->setAttr(lacksColumnsAttrName, UnitAttr::get(kernel.getContext()));
+  else {
+    places.report();
     signalPassFailure();
+  }
 }

@@ -195,33 +195,16 @@ void boundUnderWay(Block &block, TensorBeginOp begin) {
 
 // --- where tiles lie ---
 
-namespace {
-/// Ops that name a tile, from the first to the last of which it is needed.
-struct Web {
-  SmallVector<Operation *> ops;
-  unsigned from = 0, to = 0;
-};
-
-/// A tile of a warpgroup's columns. Where operands of several blocks share it, each is a web of its own.
-struct Columns {
-  int64_t count = 0, first = 0;
-  llvm::MapVector<Block *, Web> webs;
-
-  bool livesWith(const Columns &other) const {
-    return llvm::any_of(webs, [&](const auto &web) {
-      return llvm::any_of(other.webs, [&](const auto &each) {
-        return web.second.from <= each.second.to && each.second.from <= web.second.to;
-      });
+bool TileColumns::livesWith(const TileColumns &other) const {
+  return llvm::any_of(webs, [&](const auto &web) {
+    return llvm::any_of(other.webs, [&](const auto &each) {
+      return web.second.from <= each.second.to && each.second.from <= web.second.to;
     });
-  }
-  unsigned from() const { return webs.front().second.from; }
-};
-
-using Tiles = llvm::MapVector<int32_t, Columns>;
+  });
+}
 
 /// Numbers of ops, in order; of what is within an op between its own two.
 using Numbers = llvm::DenseMap<Operation *, std::pair<unsigned, unsigned>>;
-} // namespace
 
 static void number(Block &block, Numbers &numbers, unsigned &clock) {
   for (Operation &op : block) {
@@ -240,15 +223,15 @@ static int64_t columnsOf(Type type) {
   return llvm::divideCeil(registers * tensor.getElementTypeBitWidth(), 32);
 }
 
-static Tiles findTiles(func::FuncOp kernel) {
-  Tiles tiles;
+static llvm::MapVector<int32_t, TileColumns> findTiles(func::FuncOp kernel) {
+  llvm::MapVector<int32_t, TileColumns> tiles;
   llvm::DenseSet<int32_t> ofOperands;
   kernel.walk([&](TensorProductOp product) {
     if (product.getFrom())
       ofOperands.insert(*product.getFrom());
   });
   auto add = [&](int32_t number, Type type, Operation *op) {
-    Columns &tile = tiles[number];
+    TileColumns &tile = tiles[number];
     tile.count = std::max(tile.count, columnsOf(type));
     tile.webs[ofOperands.contains(number) ? op->getBlock() : nullptr].ops.push_back(op);
   };
@@ -294,7 +277,7 @@ static Operation *endOfUnawaited(TensorProductOp product) {
 }
 
 /// From where to where the ops of a web reach, in the innermost block that all of them stand under.
-static void spanOps(Web &web, const Numbers &numbers) {
+static void spanOps(TileWeb &web, const Numbers &numbers) {
   auto isWithin = [](Block *block) {
     return [block](Operation *op) { return block->findAncestorOpInBlock(*op) != nullptr; };
   };
@@ -324,7 +307,7 @@ static bool goesThrough(Operation *loop, ArrayRef<Operation *> ops, const Number
 }
 
 /// Adds what a tile is needed for beside the ops that name it: the ends of its products, and loops that it goes through.
-static void addReach(Web &web, const Numbers &numbers) {
+static void addReach(TileWeb &web, const Numbers &numbers) {
   llvm::SetVector<Operation *> more;
   for (Operation *op : web.ops) {
     if (auto product = dyn_cast<TensorProductOp>(op)) {
@@ -338,25 +321,13 @@ static void addReach(Web &web, const Numbers &numbers) {
   web.ops.append(more.begin(), more.end());
 }
 
-static LogicalResult reportTooMany(func::FuncOp kernel, const Tiles &tiles, int64_t total, int64_t groups,
-                                   const TargetInfo &target) {
-  InFlightDiagnostic diagnostic = kernel.emitError()
-                                  << "expected sums and operands of at most " << target.warpgroups.tensorColumns
-                                  << " columns of tensor memory, the limit of a block on '" << StringRef(target.name)
-                                  << "', but got " << total << " for each of " << groups << " warpgroups";
-  for (const auto &[name, tile] : tiles)
-    diagnostic.attachNote(tile.webs.front().second.ops.front()->getLoc()) << tile.count << " columns for this, at column " << tile.first;
-  diagnostic.attachNote() << "use smaller tiles";
-  return failure();
-}
-
-LogicalResult placeColumns(func::FuncOp kernel, TensorBeginOp begin) {
-  const TargetInfo &target = TargetInfo::ofOrDefault(kernel);
+ColumnPlaces::ColumnPlaces(func::FuncOp kernel)
+    : kernel(kernel), target(TargetInfo::ofOrDefault(kernel)),
+      groups(tile::scheduleOf(kernel).warps / target.warpgroups.warps), tiles(findTiles(kernel)) {
   Numbers numbers;
   unsigned clock = 0;
   number(kernel.getBody().front(), numbers, clock);
-  Tiles tiles = findTiles(kernel);
-  SmallVector<Columns *> order;
+  SmallVector<TileColumns *> order, placed;
   for (auto &[name, tile] : tiles) {
     for (auto &[block, web] : tile.webs) {
       addReach(web, numbers);
@@ -364,20 +335,25 @@ LogicalResult placeColumns(func::FuncOp kernel, TensorBeginOp begin) {
     }
     order.push_back(&tile);
   }
-  llvm::sort(order, [](Columns *a, Columns *b) { return std::pair(b->count, a->from()) < std::pair(a->count, b->from()); });
-  int64_t total = 0;
-  SmallVector<Columns *> placed;
-  for (Columns *tile : order) {
-    for (Columns *other : placed) // in rising order of columns
+  auto firstFrom = [](TileColumns *tile) { return tile->webs.front().second.from; };
+  llvm::sort(order, [&](TileColumns *a, TileColumns *b) {
+    return std::pair(b->count, firstFrom(a)) < std::pair(a->count, firstFrom(b));
+  });
+  for (TileColumns *tile : order) {
+    for (TileColumns *other : placed) // in rising order of columns
       if (tile->livesWith(*other) && other->first < tile->first + tile->count)
         tile->first = std::max(tile->first, other->first + other->count);
-    placed.insert(llvm::upper_bound(placed, tile, [](Columns *a, Columns *b) { return a->first < b->first; }), tile);
+    auto isBefore = [](TileColumns *a, TileColumns *b) { return a->first < b->first; };
+    placed.insert(llvm::upper_bound(placed, tile, isBefore), tile);
     total = std::max(total, tile->first + tile->count);
   }
-  const int64_t groups = tile::scheduleOf(kernel).warps / target.warpgroups.warps, least = 32;
-  const int64_t columns = std::max<int64_t>(llvm::PowerOf2Ceil(total), llvm::divideCeil(least, groups));
-  if (columns * groups > target.warpgroups.tensorColumns)
-    return reportTooMany(kernel, tiles, total, groups, target);
+  constexpr int64_t least = 32; // that a block takes
+  columns = std::max<int64_t>(llvm::PowerOf2Ceil(total), llvm::divideCeil(least, groups));
+}
+
+bool ColumnPlaces::fit() const { return columns * groups <= target.warpgroups.tensorColumns; }
+
+void ColumnPlaces::set(TensorBeginOp begin) {
   Builder b(kernel.getContext());
   auto columnOf = [&](int32_t name) { return b.getI32IntegerAttr(tiles.find(name)->second.first); };
   kernel.walk([&](Operation *op) {
@@ -396,7 +372,16 @@ LogicalResult placeColumns(func::FuncOp kernel, TensorBeginOp begin) {
       end.setColumns(columns);
   });
   begin.setColumns(columns);
-  return success();
+}
+
+void ColumnPlaces::report() {
+  InFlightDiagnostic diagnostic = kernel.emitError()
+                                  << "expected sums and operands of at most " << target.warpgroups.tensorColumns
+                                  << " columns of tensor memory, the limit of a block on '" << StringRef(target.name)
+                                  << "', but got " << total << " for each of " << groups << " warpgroups";
+  for (const auto &[name, tile] : tiles)
+    diagnostic.attachNote(tile.webs.front().second.ops.front()->getLoc()) << tile.count << " columns for this";
+  diagnostic.attachNote() << "use smaller tiles";
 }
 
 } // namespace weft::warp

@@ -2,8 +2,10 @@
 // Where tiles lie in tensor memory, and where a warpgroup's threads meet before its products.
 #pragma once
 
+#include "compiler/Target/TargetInfo.h"
 #include "dialects/Warp/IR/WarpOps.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/MapVector.h"
 
 namespace weft::warp {
 
@@ -16,8 +18,38 @@ void awaitBeforeStores(mlir::Block &block, TensorBeginOp begin);
 /// Inserts waits so that no product comes to a barrier that one before it, not known to be over, will arrive at.
 void boundUnderWay(mlir::Block &block, TensorBeginOp begin);
 
-/// Gives each tile, which ops name by numbers as their columns, its columns, and the kernel as many as that takes. Tiles
-/// that are not needed at once share columns. Fails, with an error, where there are not enough.
-llvm::LogicalResult placeColumns(mlir::func::FuncOp kernel, TensorBeginOp begin);
+/// Ops that name a tile, from the first to the last of which it is needed.
+struct TileWeb {
+  llvm::SmallVector<mlir::Operation *> ops;
+  unsigned from = 0, to = 0;
+};
+
+/// A tile of a warpgroup's columns. Where operands of several blocks share it, each is a web of its own.
+struct TileColumns {
+  int64_t count = 0, first = 0;
+  llvm::MapVector<mlir::Block *, TileWeb> webs;
+
+  bool livesWith(const TileColumns &other) const;
+};
+
+/// Where the tiles of a kernel lie, which ops name by numbers as their columns. Tiles that are not needed at once share
+/// columns.
+class ColumnPlaces {
+public:
+  explicit ColumnPlaces(mlir::func::FuncOp kernel);
+
+  /// Whether the target has as many columns.
+  bool fit() const;
+  /// Has the ops name columns, and gives the kernel as many as they take.
+  void set(TensorBeginOp begin);
+  /// An error that says what takes the columns.
+  void report();
+
+private:
+  mlir::func::FuncOp kernel;
+  const TargetInfo &target;
+  int64_t groups, total = 0, columns = 0;
+  llvm::MapVector<int32_t, TileColumns> tiles;
+};
 
 } // namespace weft::warp
