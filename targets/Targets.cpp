@@ -256,6 +256,8 @@ constexpr Target table[] = {
      .wholeFloat8Sums = true,
      .matrixStores = true,
      .roundsTF32ToEven = true,
+     .float32Pairs = true,
+     .extremaOfThree = true,
      .warpgroups = {.families = blackwellFamilies, .m = 128, .leastN = 16, .tensorColumns = 512},
      .asyncCopyBytes = asyncSizes,
      .boxCopies = {.mostRank = 5},

@@ -18,6 +18,14 @@ bool computesPairs(Operation *op) {
              arith::MaxNumFOp, arith::MinNumFOp, math::FmaOp>(op);
 }
 
+bool computesFloat32Pairs(Operation *op, const TargetInfo &target) {
+  constexpr unsigned worthwhile = 8;
+  auto type = dyn_cast<RankedTensorType>(op->getResult(0).getType());
+  return target.float32Pairs && type && type.getElementType().isF32() &&
+         registerCount(type).value_or(0) >= worthwhile &&
+         isa<arith::AddFOp, arith::SubFOp, arith::MulFOp, math::FmaOp>(op);
+}
+
 Value fusedPair(Operation *op, ArrayRef<Value> in, Emitter &e) {
   auto type = cast<VectorType>(in[0].getType());
   if (!type.getElementType().isBF16() || e.target.bf16Arithmetic)
@@ -36,17 +44,19 @@ Value fusedPair(Operation *op, ArrayRef<Value> in, Emitter &e) {
   return LLVM::FMAOp::create(e.b, e.loc, in[0], in[1], e.constant(zero));
 }
 
-/// Two neighbours as one value; null where they would have to be put together.
+Value pairedUp(Value first, Value second, Emitter &e) {
+  Value pair = LLVM::PoisonOp::create(e.b, e.loc, VectorType::get(2, first.getType()));
+  pair = LLVM::InsertElementOp::create(e.b, e.loc, pair, first, e.i32(0));
+  return LLVM::InsertElementOp::create(e.b, e.loc, pair, second, e.i32(1));
+}
+
+/// Two neighbours as one value; null where they would have to be put together. Registers of f32 need only lie side by side.
 static Value pairOf(Value first, Value second, Emitter &e) {
-  Type type = VectorType::get(2, first.getType());
+  if (first.getType().isF32())
+    return pairedUp(first, second, e);
   if (Value word = e.unpackedFrom({first, second}))
-    return e.bitcast(word, type);
-  if (first != second)
-    return {};
-  Value pair = LLVM::PoisonOp::create(e.b, e.loc, type);
-  for (unsigned i = 0; i < 2; ++i)
-    pair = LLVM::InsertElementOp::create(e.b, e.loc, pair, first, e.i32(i));
-  return pair;
+    return e.bitcast(word, VectorType::get(2, first.getType()));
+  return first == second ? pairedUp(first, second, e) : Value();
 }
 
 LogicalResult perPair(Operation *op, Emitter &e, function_ref<Value(ArrayRef<Value>)> pair,

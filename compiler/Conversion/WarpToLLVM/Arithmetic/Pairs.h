@@ -1,5 +1,5 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
-// Arithmetic of 16-bit floats on two neighbouring registers at once:
+// Arithmetic of floats on two neighbouring registers at once, of 16 bits, and where the target has it of 32:
 //
 //   %z = arith.mulf %x, %y : tensor<64xf16, #l>     -->     %z01 = llvm.fmul %x01, %y01 : vector<2xf16>      mul.f16x2
 #pragma once
@@ -10,6 +10,11 @@ namespace weft {
 
 /// Whether an op computes pairs where its operands lie in such.
 bool computesPairs(mlir::Operation *op);
+/// Whether an op of f32 computes pairs, which the target has instructions for and registers side by side are.
+bool computesFloat32Pairs(mlir::Operation *op, const TargetInfo &target);
+
+/// Two values as one of two elements.
+mlir::Value pairedUp(mlir::Value first, mlir::Value second, Emitter &e);
 
 /// A sum, difference or product of bf16 by the fma that every target has of pairs (PTX ISA 9.7.4); null for other ops, and
 /// where the target has it.
@@ -41,7 +46,8 @@ template <typename Source, typename Target> void addPaired(LoweringTable &table)
       mlir::Value fused = fusedPair(op, in, e);
       return fused ? fused : make(in);
     };
-    return computesPairs(op) ? perPair(op, e, pair, make) : e.perRegister(op, make);
+    return computesPairs(op) || computesFloat32Pairs(op, e.target) ? perPair(op, e, pair, make)
+                                                                   : e.perRegister(op, make);
   });
 }
 

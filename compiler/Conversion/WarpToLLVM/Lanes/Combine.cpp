@@ -1,6 +1,9 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 #include "compiler/Conversion/WarpToLLVM/Lanes/Combine.h"
 
+#include "compiler/Conversion/WarpToLLVM/Arithmetic/Pairs.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
 using namespace mlir;
 
 namespace weft {
@@ -41,6 +44,47 @@ std::optional<Tuple> combineChains(Emitter &emitter, Region &combiner, ArrayRef<
     chain = *sum;
   }
   return combineTree(emitter, combiner, chains);
+}
+
+std::optional<Tuple> combineAtOnce(Emitter &e, Region &combiner, ArrayRef<Tuple> terms) {
+  constexpr size_t worthwhile = 8;
+  Block &body = combiner.front();
+  if (terms.size() < worthwhile || terms.front().size() != 1 || !terms.front().front().getType().isF32() ||
+      !llvm::hasNItems(body, 2))
+    return std::nullopt;
+  if (isa<arith::AddFOp>(body.front()) && e.target.float32Pairs) {
+    SmallVector<Value> pairs;
+    for (size_t i = 0; i + 1 < terms.size(); i += 2)
+      pairs.push_back(pairedUp(terms[i].front(), terms[i + 1].front(), e));
+    for (; pairs.size() > 1;) {
+      SmallVector<Value> sums;
+      for (size_t i = 0; i + 1 < pairs.size(); i += 2)
+        sums.push_back(LLVM::FAddOp::create(e.b, e.loc, pairs[i], pairs[i + 1]));
+      if (pairs.size() % 2)
+        sums.push_back(pairs.back());
+      pairs = std::move(sums);
+    }
+    SmallVector<Tuple> last;
+    for (unsigned half : {0, 1})
+      last.push_back({LLVM::ExtractElementOp::create(e.b, e.loc, pairs.front(), e.i32(half))});
+    if (terms.size() % 2)
+      last.push_back(terms.back());
+    return combineTree(e, combiner, last);
+  }
+  if (!isa<arith::MaximumFOp, arith::MinimumFOp, arith::MaxNumFOp, arith::MinNumFOp>(body.front()) ||
+      !e.target.extremaOfThree)
+    return std::nullopt;
+  // ptxas makes one instruction of a chain's two steps.
+  SmallVector<Tuple> threes;
+  for (size_t i = 0; i < terms.size(); i += 3) {
+    std::optional<Tuple> of = terms[i];
+    for (size_t next = i + 1; of && next < std::min(i + 3, terms.size()); ++next)
+      of = combine(e, combiner, *of, terms[next]);
+    if (!of)
+      return std::nullopt;
+    threes.push_back(*of);
+  }
+  return threes.size() >= worthwhile ? combineAtOnce(e, combiner, threes) : combineTree(e, combiner, threes);
 }
 
 ScratchArray::ScratchArray(Emitter &emitter, int64_t offset, Type type, unsigned bytes)

@@ -21,6 +21,10 @@ std::optional<Tuple> combineTree(Emitter &emitter, mlir::Region &combiner, llvm:
 /// products become fused multiply-adds.
 std::optional<Tuple> combineChains(Emitter &emitter, mlir::Region &combiner, llvm::ArrayRef<Tuple> terms);
 
+/// All terms combined by a sum, or a least or greatest, of f32, as the target has them: sums of pairs at once, extrema of
+/// three. None where it has not, or the combiner is another.
+std::optional<Tuple> combineAtOnce(Emitter &emitter, mlir::Region &combiner, llvm::ArrayRef<Tuple> terms);
+
 /// An array of scalars in the block's shared memory.
 class ScratchArray {
 public:

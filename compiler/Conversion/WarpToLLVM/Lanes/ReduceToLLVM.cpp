@@ -81,8 +81,10 @@ private:
       }
     for (SmallVector<Tuple> &list : terms) {
       std::optional<Tuple> total = truths             ? Tuple{countOf(list)}
-                                   : products.empty() ? combineTree(e, op.getCombiner(), list)
+                                   : products.empty() ? combineAtOnce(e, op.getCombiner(), list)
                                                       : combineChains(e, op.getCombiner(), list);
+      if (!total && products.empty())
+        total = combineTree(e, op.getCombiner(), list);
       if (!total)
         return failure();
       totals.push_back(*total);

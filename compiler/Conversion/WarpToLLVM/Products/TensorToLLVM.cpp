@@ -5,6 +5,7 @@
 // and each step along K, and a commit, which arrives at a barrier of the warpgroup when all of them are done. A thread
 // counts its warpgroup's products: the barrier of the c-th is the one of number c mod barriers, its phase c / barriers.
 // Loads hold their wait, so that nothing reads registers which are still to be written.
+#include "compiler/Conversion/WarpToLLVM/Arithmetic/Pairs.h"
 #include "compiler/Conversion/WarpToLLVM/Products/InlineProduct.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -169,8 +170,12 @@ LogicalResult lowerTensorScale(TensorScaleOp op, Emitter &e) {
   inPieces(factors.size(), [&](size_t first, size_t count) {
     const int64_t column = op.getColumn() + first;
     SmallVector<Value> words = loadPiece(lanes, column, count, factors.front().getType(), e);
-    for (auto [word, factor] : llvm::zip_equal(words, factors.slice(first, count)))
-      word = LLVM::FMulOp::create(e.b, e.loc, word, factor);
+    for (size_t i = 0; i < count; i += 2) {
+      Value pair = LLVM::FMulOp::create(e.b, e.loc, pairedUp(words[i], words[i + 1], e),
+                                        pairedUp(factors[first + i], factors[first + i + 1], e));
+      for (unsigned half : {0, 1})
+        words[i + half] = LLVM::ExtractElementOp::create(e.b, e.loc, pair, e.i32(half));
+    }
     storePiece(words, lanes, column, e);
   });
   awaitStores(e);

@@ -306,6 +306,11 @@ void Placer::eraseProducts() {
     for (Value result : op->getResults())
       if (chains.contains(result))
         result.replaceAllUsesWith(zeroOf(result.getType()));
+    if (auto branch = dyn_cast<scf::IfOp>(op))
+      for (OpResult result : branch.getResults())
+        if (chains.contains(result))
+          for (Region *region : {&branch.getThenRegion(), &branch.getElseRegion()})
+            region->front().getTerminator()->setOperand(result.getResultNumber(), zeroOf(result.getType()));
     if (auto loop = dyn_cast<scf::ForOp>(op))
       for (auto [index, argument] : llvm::enumerate(loop.getRegionIterArgs()))
         if (chains.contains(argument)) {
