@@ -51,7 +51,7 @@ def matmul(
 
 
 def compile_matmul(
-    dtype="bf16", order="nn", tile=(128, 128, 64), warps=4, stages=3, exact=False, pointer=16
+    dtype="bf16", order="nn", tile=(128, 128, 64), warps=4, stages=3, exact=False, pointer=16, target=TARGET
 ):  # the unit stride of an operand is a constant
     unit = {"n": ("sam:i32:16", "sak=1"), "t": ("sam=1", "sak:i32:16")}[order[0]]
     other = {"n": ("sbk:i32:16", "sbn=1"), "t": ("sbk=1", "sbn:i32:16")}[order[1]]
@@ -60,7 +60,7 @@ def compile_matmul(
         f"a:*{dtype}:{pointer}, b:*{dtype}:{pointer}, c:*fp32:16, M:i32, N:i32, K:i32, {', '.join(unit + other)}, "
         f"scm:i32:16, BM={BM}, BN={BN}, BK={BK}, EXACT={exact}"
     )
-    return matmul.compile(text, target=TARGET, num_warps=warps, num_stages=stages)
+    return matmul.compile(text, target=target, num_warps=warps, num_stages=stages)
 
 
 def bits(values, dtype):
@@ -98,7 +98,7 @@ def run_matmul(kernel, sizes, tile, warps, dtype, order, rng, seed):
     return c[:, :N], a64 @ b64, report
 
 
-def judge(kernel, sizes, tile, warps, dtype="bf16", order="nn", seeds=3):
+def judge(kernel, sizes, tile, warps, dtype="bf16", order="nn", seeds=3, counter="wgmma"):
     start = np.random.SeedSequence().entropy
     print("seed", start)
     rng = np.random.default_rng(start)
@@ -106,7 +106,7 @@ def judge(kernel, sizes, tile, warps, dtype="bf16", order="nn", seeds=3):
         result, wanted, report = run_matmul(kernel, sizes, tile, warps, dtype, order, rng, seed)
         assert report.findings == []
         np.testing.assert_allclose(result, wanted, atol=2e-6 * sizes[2], rtol=0)
-        assert report.counters["wgmma"] > 0
+        assert report.counters[counter] > 0
     return report
 
 
@@ -209,11 +209,11 @@ def attention(
     wl.store(out + rows[:, None] * D + channels[None, :], acc / total[:, None], mask=rows[:, None] < N)
 
 
-def compile_attention(D, BM, BN, warps, dtype="fp16", causal=True):
+def compile_attention(D, BM, BN, warps, dtype="fp16", causal=True, target=TARGET):
     pointers = ", ".join(f"{name}:*{dtype}:16" for name in "qkv")
     scale = math.log2(math.e) / math.sqrt(D)
     text = f"{pointers}, out:*fp32:16, N:i32, SCALE={scale}, D={D}, BM={BM}, BN={BN}, CAUSAL={causal}"
-    return attention.compile(text, target=TARGET, num_warps=warps, num_stages=2)
+    return attention.compile(text, target=target, num_warps=warps, num_stages=2)
 
 
 ATTENTION = [(64, 128, 64, 4), (128, 128, 64, 8), (256, 64, 32, 4), (16, 64, 128, 4)]
@@ -254,14 +254,15 @@ def grouped(q, k, v):
     return weft.softmax(q, k, weft.causal()) @ v
 
 
+@pytest.mark.parametrize("target, instruction", [(TARGET, "wgmma.mma_async"), ("sm_100a", "tcgen05.mma")])
 @pytest.mark.parametrize("D", [64, 128, 256])
-def test_programs_and_their_backward(D):
+def test_programs_and_their_backward(D, target, instruction):
     """Grouped heads of ragged length: all products of the forward and the backward, and no finding in any of them."""
     heads, groups, tokens = 4, 2, 75
     sizes = {"q": heads, "k": groups, "v": groups}
     text = ", ".join(f"{name}:fp16[B,{count},N,{D}]:16" for name, count in sizes.items())
-    form = compiled(grouped.declare(text), TARGET, differentiate=True)
-    assert "wgmma.mma_async" in form.ptx
+    form = compiled(grouped.declare(text), target, differentiate=True)
+    assert instruction in form.ptx
     if D < 256:
         assert "mma.sync" not in form.ptx
     start = torch.random.seed() % 2**31

@@ -33,6 +33,15 @@ LogicalResult TensorLoadOp::verify() {
   return success();
 }
 
+LogicalResult JoinColumnsOp::verify() {
+  auto registers = [](Type type) { return layoutAttrOf(cast<RankedTensorType>(type)).getLayout().size(InDim::Register); };
+  TypeRange pieces = getPieces().getTypes();
+  if (pieces.empty() || !llvm::all_equal(pieces) || !liesByRows(pieces.front()) || !liesByRows(getType()) ||
+      registers(pieces.front()) * pieces.size() != registers(getType()))
+    return emitOpError() << "expected pieces of one type, a row a thread, that fill " << getType();
+  return success();
+}
+
 LogicalResult TensorProductOp::verify() {
   if (bool(getA()) == bool(getFrom()) || bool(getFrom()) != bool(getStored()))
     return emitOpError() << "expected operand a either in shared memory or 'from' a column as 'stored'";

@@ -70,6 +70,23 @@ def Warp_TensorStoreOp : Op<Warp_Dialect, "tensor_store", [MemoryEffects<[MemWri
   let assemblyFormat = "$value `,` $lanes attr-dict `:` type($value)";
 }
 
+def Warp_JoinColumnsOp : Op<Warp_Dialect, "join_columns", [Pure]> {
+  let summary = "pieces of rows as whole rows";
+  let description = [{
+    Each thread has a row: its columns are those of its pieces, one after another. C1: a row a thread, of pieces of one type, which together have as many registers as the result.
+
+    ```mlir
+    #half = #warp.layout<[128, 8], register = [[0, 1], [0, 2], [0, 4]], lane = [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0]], warp = [[32, 0], [64, 0]]>
+    #row = #warp.layout<[128, 16], register = [[0, 1], [0, 2], [0, 4], [0, 8]], lane = [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0]], warp = [[32, 0], [64, 0]]>
+    %row = warp.join_columns %x, %y : tensor<128x8xf16, #half>, tensor<128x8xf16, #half> -> tensor<128x16xf16, #row>
+    ```
+  }];
+  let arguments = (ins Variadic<Tile_Tensor>:$pieces);
+  let results = (outs Tile_Tensor:$result);
+  let assemblyFormat = "$pieces attr-dict `:` type($pieces) `->` type($result)";
+  let hasVerifier = 1;
+}
+
 def Warp_TensorScaleOp : Op<Warp_Dialect, "tensor_scale", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "multiply sums in tensor memory";
   let description = [{

@@ -14,6 +14,7 @@ def Warp_WgmmaOp : Op<Warp_Dialect, "wgmma", [MemoryEffects<[MemRead, MemWrite]>
   let description = [{
     result = a · b + acc, asynchronously: nothing but a further `warp.wgmma` onto the result, of the same shape, may read or write it, registers of `a` included, before
     `warp.wgmma_wait`; nor may the tiles be written. Instructions are of `shape` = [64, n, k]; n is at most 256 and the columns of a warpgroup are a multiple of it.
+    With 128 rows, where the accumulator's layout has a row a thread, sums come to lie in tensor memory: `warp-tensor-memory` makes these `warp.tensor_product`.
 
     `tile-to-warp` gives tensors; `warp-stage-wgmma` puts `b`, and `a` unless it is in registers as the instructions take it, into shared memory.
     What other threads wrote there needs `warp.proxy_fence` in theirs and a barrier. With `fenced`, a `warp.wgmma_fence` stands before it for what was written to its registers; without, it has one of

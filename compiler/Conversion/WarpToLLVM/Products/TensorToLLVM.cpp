@@ -329,6 +329,13 @@ void addTensorLowerings(LoweringTable &table) {
   table.add<TensorEndOp>(lowerTensorEnd);
   table.add<TensorLoadOp>(lowerTensorLoad);
   table.add<TensorStoreOp>(lowerTensorStore);
+  table.add<JoinColumnsOp>([](JoinColumnsOp op, Emitter &e) {
+    Registers registers;
+    for (Value piece : op.getPieces())
+      llvm::append_range(registers, e.registers(piece));
+    e.bind(op.getResult(), registers);
+    return success();
+  });
   table.add<TensorScaleOp>(lowerTensorScale);
   table.add<TensorReadyOp>(lowerTensorReady);
   table.add<TensorProductOp>(lowerTensorProduct);

@@ -15,6 +15,7 @@
 // defined. An operand a that is computed is stored to a tile of its own.
 #include "dialects/Warp/Transforms/LoopCarried.h"
 #include "dialects/Warp/Transforms/Passes.h"
+#include "dialects/Warp/Transforms/Tensor/SplitResults.h"
 #include "dialects/Warp/Transforms/Tensor/SumChains.h"
 #include "dialects/Warp/Transforms/Tensor/TensorColumns.h"
 #include "dialects/Warp/Transforms/Tensor/TensorProducts.h"
@@ -368,8 +369,10 @@ void TensorMemory::runOnOperation() {
   boundUnderWay(kernel.getBody().front(), begin);
   insertReady(kernel.getBody().front());
   ColumnPlaces places(kernel);
-  if (places.fit())
-    return places.set(begin);
+  if (places.fit()) {
+    places.set(begin);
+    return splitResults(kernel);
+  }
   if (mark)
     kernel->setAttr(lacksColumnsAttrName, UnitAttr::get(kernel.getContext()));
   else {

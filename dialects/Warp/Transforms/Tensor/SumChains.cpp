@@ -3,6 +3,7 @@
 
 #include "dialects/Warp/Transforms/Tensor/TensorProducts.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 
@@ -39,6 +40,15 @@ static bool leadsToProduct(Value value) {
   });
 }
 
+/// Whether neither side of a branch computes its result: sums go through it, or zeros stand for them.
+static bool handsOn(scf::IfOp branch, unsigned index) {
+  return llvm::all_of(branch->getRegions(), [&](Region &region) {
+    Value yielded = region.front().getTerminator()->getOperand(index);
+    Operation *op = yielded.getDefiningOp();
+    return !op || matchPattern(op, m_Constant()) || isa<scf::ForOp, scf::IfOp, WgmmaOp, WgmmaWaitOp>(op);
+  });
+}
+
 void SumChains::follow(func::FuncOp kernel) {
   SmallVector<Value> open;
   kernel.walk([&](WgmmaOp product) {
@@ -67,7 +77,7 @@ void SumChains::follow(func::FuncOp kernel) {
         join(value, loop.getRegionIterArg(index), open);
         join(value, loop.getResult(index), open);
       } else if (auto branch = dyn_cast<scf::IfOp>(user->getParentOp());
-                 branch && leadsToProduct(branch.getResult(index)))
+                 branch && (leadsToProduct(branch.getResult(index)) || handsOn(branch, index)))
         join(value, branch.getResult(index), open);
     }
   }

@@ -90,6 +90,8 @@ std::optional<BytePoison> pickedBytes(Warp &warp, const Record &record, const Si
 unsigned packedElement(std::string_view type) {
   if (type == "f16x2" || type == "bf16x2" || type == "s16x2" || type == "u16x2")
     return 2;
+  if (type == "f32x2")
+    return 4;
   return type == "e4m3x2" || type == "e5m2x2" ? 1 : 0;
 }
 

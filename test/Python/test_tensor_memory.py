@@ -1,0 +1,160 @@
+# Part of Weft. SPDX-License-Identifier: Apache-2.0
+"""Products whose sums are in tensor memory: right against float64 in every form, no finding of the simulator whatever is
+early or late, nothing that it advises against, no spill; and kernels that do not fit there, by instructions of warps.
+"""
+
+import math
+
+import numpy as np
+import pytest
+import test_warpgroups as products
+import weft
+import weft.language as wl
+import weft.simulator
+from weft.compiler.ptxas import assemble
+from weft.targets import targets
+
+TARGET = "sm_100a"
+
+
+def judge(kernel, *args, **options):
+    """As for products in registers, and nothing is advised against."""
+    assert "tcgen05.mma" in kernel.ptx and "mma.sync" not in kernel.ptx
+    report = products.judge(kernel, *args, counter="tcgen05_mma", **options)
+    assert report.advisories == []
+    return report
+
+
+#: Lines of 32, 64 and 128 bytes and panels of them; two tiles of a warpgroup; warpgroups along both axes.
+TILES = [
+    ((128, 16, 16), 4),
+    ((128, 64, 64), 4),
+    ((256, 32, 32), 4),
+    ((128, 128, 32), 8),
+    ((256, 64, 64), 8),
+    ((128, 256, 64), 8),
+    ((256, 128, 32), 16),
+]
+
+
+@pytest.mark.parametrize("order", ["nn", "nt", "tn", "tt"])
+@pytest.mark.parametrize("tile, warps", TILES)
+def test_every_order_of_operands(tile, warps, order):
+    kernel = products.compile_matmul(order=order, tile=tile, warps=warps, target=TARGET)
+    judge(kernel, (tile[0], tile[1], 3 * tile[2]), tile, warps, order=order, seeds=2)
+
+
+@pytest.mark.parametrize("dtype", ["fp16", "bf16", "fp32"])
+@pytest.mark.parametrize("stages", [1, 2, 4])
+def test_ragged_sizes(dtype, stages):
+    """f32 is rounded to TF32 on its way to shared memory."""
+    tile = (128, 64, 32)
+    kernel = products.compile_matmul(dtype, tile=tile, stages=stages, target=TARGET)
+    judge(kernel, (144, 96, 112), tile, 4, dtype, seeds=2)
+
+
+def test_instructions():
+    """128 × 256 × 64 on 8 warps is 4 instructions for each warpgroup, which nothing but their own thread starts."""
+    tile = (128, 256, 64)
+    kernel = products.compile_matmul(tile=tile, warps=8, exact=True, target=TARGET)
+    counters = judge(kernel, tile, tile, 8, seeds=1).counters
+    assert counters["tcgen05_mma"] == 2 * 4
+    assert counters["mma_macs"] == math.prod(tile)
+
+
+@weft.jit
+def small(a, b, c, M: wl.constexpr, N: wl.constexpr, K: wl.constexpr, SUMS: wl.constexpr):
+    m, n, k = wl.arange(0, M), wl.arange(0, N), wl.arange(0, K)
+    x, y = wl.load(a + m[:, None] * K + k[None, :]), wl.load(b + n[None, :] * K + k[:, None])
+    wl.store(c + m[:, None] * N + n[None, :], wl.dot(x, y, out_dtype=SUMS))
+
+
+@pytest.mark.parametrize("warps", [4, 8])
+def test_integers(warps):
+    """Of 8 bits, along K: the sums of int64 to the bit."""
+    kernel = small.compile("a:*i8:16, b:*i8:16, c:*i32:16, M=128, N=64, K=128", {"SUMS": wl.int32}, TARGET, warps)
+    assert "tcgen05.mma.cta_group::1.kind::i8" in kernel.ptx
+    rng = np.random.default_rng()
+    a, b = (rng.integers(-128, 128, (size, 128), dtype=np.int8) for size in (128, 64))
+    for seed in range(3):
+        c = np.full((128, 64), -(2**31), np.int32)
+        report = weft.simulator.launch(
+            kernel.ptx, kernel.name, 1, 32 * kernel.num_warps, [a, b, c], shared=kernel.shared_bytes, seed=seed
+        )
+        assert report.findings == []
+        np.testing.assert_array_equal(c, a.astype(np.int64) @ b.astype(np.int64).T)
+
+
+#: Head sizes, rows, keys, warps: one and two warpgroups, scores and sums of one and of several instructions.
+ATTENTION = [(64, 128, 64, 4), (64, 256, 128, 8), (128, 256, 128, 8), (256, 128, 64, 4), (16, 128, 128, 4)]
+
+
+@pytest.mark.parametrize("dtype", ["fp16", "bf16"])
+@pytest.mark.parametrize("D, BM, BN, warps", ATTENTION)
+def test_attention(D, BM, BN, warps, dtype):
+    """Weights go from the first product's sums through registers into the second's operand."""
+    start = np.random.SeedSequence().entropy
+    print("seed", start)
+    kernel = products.compile_attention(D, BM, BN, warps, dtype, target=TARGET)
+    assert "tcgen05.mma" in kernel.ptx and "mma.sync" not in kernel.ptx
+    products.attends(kernel, np.random.default_rng(start), D, BM, warps, dtype)
+
+
+@pytest.mark.parametrize("D, BM, BN, warps", [(256, 256, 128, 8), (128, 512, 128, 16)])
+def test_what_does_not_fit(D, BM, BN, warps):
+    """Sums and weights of 384 and 320 columns for each warpgroup: by instructions of warps, and right."""
+    kernel = products.compile_attention(D, BM, BN, warps, target=TARGET)
+    assert "tcgen05" not in kernel.ptx and "mma.sync" in kernel.ptx
+    products.attends(kernel, np.random.default_rng(3), D, BM, warps, "fp16")
+
+
+@products.needs_ptxas
+@pytest.mark.parametrize("D, BM, BN, warps", [(64, 128, 64, 4), (64, 256, 128, 8), (256, 128, 64, 4)])
+def test_nothing_spills(D, BM, BN, warps):
+    found = assemble(products.compile_attention(D, BM, BN, warps, target=TARGET).ptx, TARGET)
+    assert (found.spill_store_bytes, found.spill_load_bytes) == (0, 0)
+
+
+@weft.jit
+def several(a, b, out, swaps, BM: wl.constexpr, BN: wl.constexpr):
+    """Two sums that change places, one that starts from the other's, and one that a branch scales."""
+    m, n = wl.arange(0, BM), wl.arange(0, BN)
+    x, y = wl.load(a + m[:, None] * BN + n[None, :]), wl.load(b + n[:, None] * BN + n[None, :])
+    one, two = wl.zeros((BM, BN), wl.float32), wl.zeros((BM, BN), wl.float32)
+    for i in range(0, swaps):
+        three = wl.dot(x, y, one)
+        one, two = two, three
+        if i % 2 == 1:
+            two = two * 0.5
+    four = wl.dot(x, y, one)
+    five = wl.dot(x, y, one)
+    wl.store(out + m[:, None] * BN + n[None, :], four + 2.0 * five + 3.0 * two)
+
+
+@pytest.mark.parametrize("swaps", [0, 1, 2, 5])
+def test_sums_that_go_several_ways(swaps):
+    """Whatever a tile holds when it is read: that of the value."""
+    kernel = several.compile("a:*fp16:16, b:*fp16:16, out:*fp32:16, swaps:i32, BM=128, BN=64", target=TARGET)
+    assert "tcgen05.mma" in kernel.ptx
+    rng = np.random.default_rng()
+    a, b = rng.standard_normal((128, 64)).astype(np.float16), rng.standard_normal((64, 64)).astype(np.float16)
+    once = a.astype(np.float64) @ b.astype(np.float64)
+    one = two = np.zeros_like(once)
+    for i in range(swaps):
+        one, two = two, one + once
+        if i % 2 == 1:
+            two = two * 0.5
+    for seed in range(4):
+        out = np.full((128, 64), np.nan, np.float32)
+        report = weft.simulator.launch(
+            kernel.ptx, kernel.name, 1, 32 * kernel.num_warps, [a, b, out, np.int32(swaps)],
+            shared=kernel.shared_bytes, seed=seed,
+        )  # fmt: skip
+        assert report.findings == []
+        np.testing.assert_allclose(out, 3.0 * (once + one) + 3.0 * two, atol=1e-4)
+
+
+def test_the_target_says_so():
+    """What passes go by, and `weft targets` prints."""
+    families = {each["element"]: each["shape"] for each in targets()[TARGET].warpgroup_mma}
+    assert families["f16"] == [128, 256, 16] and families["e4m3"] == [128, 256, 32]
