@@ -38,16 +38,19 @@ module attributes {warp.target = "sm_100a"} {
     return %x : !sums
   }
 
-  // Scores are loaded, weights stored to columns that scores no longer need; sums are scaled where they are. The threads meet
-  // before each product, since others load and store in each iteration.
+  // Scores are loaded and narrowed 32 columns at a time, weights stored to columns that scores no longer need; sums are scaled
+  // where they are. The threads meet before each product, since others load and store in each iteration.
   // CHECK-LABEL: func.func @attention
   // CHECK: warp.tensor_begin %{{.*}} {barriers = 4 : i32, columns = 128 : i32}
   // CHECK: scf.for
   // CHECK: warp.tensor_ready
   // CHECK-NEXT: warp.tensor_product %{{.*}} with %{{.*}} {column = 64 : i32, {{.*}}, zero}
   // CHECK-NEXT: warp.tensor_wait %{{.*}} {pending = 0 : i32}
-  // CHECK-NEXT: %[[SCORES:.*]] = warp.tensor_load %lanes {column = 64 : i32}
-  // CHECK-NEXT: %[[WEIGHTS:.*]] = arith.truncf %[[SCORES]]
+  // CHECK-NEXT: %[[SCORES:.*]] = warp.tensor_load %lanes {column = 64 : i32} : tensor<128x32xf32,
+  // CHECK-NEXT: %[[PIECE:.*]] = arith.truncf %[[SCORES]]
+  // CHECK-NEXT: warp.tensor_load %lanes {column = 96 : i32} : tensor<128x32xf32,
+  // CHECK-NEXT: arith.truncf
+  // CHECK-NEXT: %[[WEIGHTS:.*]] = warp.join_columns %[[PIECE]], %{{.*}} -> tensor<128x64xf16,
   // CHECK: warp.tensor_scale %{{.*}}, %lanes {column = 0 : i32}
   // CHECK: warp.tensor_store %[[WEIGHTS]], %lanes {column = 64 : i32}
   // CHECK-NEXT: warp.tensor_ready
