@@ -1082,8 +1082,8 @@ def WarpBeginTensorMemory : Pass<"warp-begin-tensor-memory", "::mlir::func::Func
     ```
     becomes
     ```mlir
-    %slots = warp.alloc : <8xi64, #s>
-    %area, %lanes = warp.tensor_begin %slots {barriers = 4 : i32, columns = 512 : i32} : !warp.shared<8xi64, #s>
+    %slots = warp.alloc : <16xi64, #s>
+    %area, %lanes = warp.tensor_begin %slots {barriers = 8 : i32, columns = 512 : i32} : !warp.shared<16xi64, #s>
     ...
     warp.tensor_end %area {columns = 512 : i32}
     ```

@@ -9,7 +9,7 @@
 // Two warpgroups: eight barriers, and the address behind them; each has half of the columns, and a named barrier.
 // CHECK-LABEL: llvm.func @kernel
 // CHECK: %[[COUNT:.*]] = llvm.alloca
-// CHECK: "@$1 mbarrier.init.shared.b64 [$0+0], 1; {{.*}}@$1 mbarrier.init.shared.b64 [$0+56], 1; @$1 fence.mbarrier_init.release.cluster;"
+// CHECK: "@$1 mbarrier.init.shared.b64 [$0], 1; @$1 fence.mbarrier_init.release.cluster;"
 // CHECK: "@$1 tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [$0+64], 128; @$1 tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned; tcgen05.fence::before_thread_sync;"
 // CHECK: nvvm.barrier0
 // CHECK: "tcgen05.fence::after_thread_sync;"

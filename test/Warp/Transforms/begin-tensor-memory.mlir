@@ -11,8 +11,8 @@ module attributes {warp.target = "sm_100a"} {
   // Behind the parameters that launches add, which a producer's program names too.
   // CHECK-LABEL: func.func @products
   // CHECK: warp.tensor_map
-  // CHECK-NEXT: %[[SLOTS:.*]] = warp.alloc : <8xi64,
-  // CHECK-NEXT: %[[AREA:.*]], %{{.*}} = warp.tensor_begin %[[SLOTS]] {barriers = 4 : i32, columns = 512 : i32}
+  // CHECK-NEXT: %[[SLOTS:.*]] = warp.alloc : <16xi64,
+  // CHECK-NEXT: %[[AREA:.*]], %{{.*}} = warp.tensor_begin %[[SLOTS]] {barriers = 8 : i32, columns = 512 : i32}
   // CHECK-NEXT: arith.constant
   // CHECK: warp.wgmma
   // CHECK: warp.tensor_end %[[AREA]] {columns = 512 : i32}
@@ -25,9 +25,9 @@ module attributes {warp.target = "sm_100a"} {
     return
   }
 
-  // Two warpgroups have eight barriers, and a word for the address.
+  // Two warpgroups have sixteen barriers, and a word for the address.
   // CHECK-LABEL: func.func @warpgroups
-  // CHECK: warp.alloc : <16xi64,
+  // CHECK: warp.alloc : <32xi64,
   func.func @warpgroups(%a: !warp.shared<256x16xf16, #warp.layout<[256, 16], offset = [[0, 1], [0, 2], [0, 4], [0, 8], [1, 0], [2, 0], [4, 8], [8, 0], [16, 0], [32, 0], [64, 0], [128, 0]]>>, %b: !b)
       attributes {tile.schedule = #tile.schedule<warps = 8, stages = 2>} {
     %zero = arith.constant dense<0.0> : tensor<256x16xf32, #warp.layout<[256, 16], register = [[0, 1], [0, 2], [0, 4], [0, 8]], lane = [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0]], warp = [[32, 0], [64, 0], [128, 0]]>>

@@ -3,20 +3,22 @@
 #acc = #warp.layout<[128, 64], register = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [0, 32]], lane = [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0]], warp = [[32, 0], [64, 0]]>
 #a = #warp.layout<[128, 64], offset = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [0, 32], [1, 8], [2, 16], [4, 32], [8, 0], [16, 0], [32, 0], [64, 0]]>
 #b = #warp.layout<[64, 64], offset = [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0], [32, 0], [8, 1], [16, 2], [32, 4], [0, 8], [0, 16], [0, 32]]>
-#s = #warp.layout<[8], offset = [[1], [2], [4]]>
+#s = #warp.layout<[16], offset = [[1], [2], [4], [8]]>
 !a = !warp.shared<128x64xf16, #a>
 !b = !warp.shared<64x64xf16, #b>
-!slots = !warp.shared<8xi64, #s>
+!slots = !warp.shared<16xi64, #s>
 !sums = tensor<128x64xf32, #acc>
 !weights = tensor<128x64xf16, #acc>
 
 module attributes {warp.target = "sm_100a"} {
-  // What a loop only adds to stays where it is: threads meet once, before it, and load the result behind it.
+  // What a loop only adds to stays where it is: threads store before it, and load the result behind it. In it they meet, so
+  // that none is left behind.
   // CHECK-LABEL: func.func @carried
-  // CHECK: warp.tensor_begin %{{.*}} {barriers = 4 : i32, columns = 64 : i32}
+  // CHECK: warp.tensor_begin %{{.*}} {barriers = 8 : i32, columns = 64 : i32}
   // CHECK: warp.tensor_store %{{.*}}, %lanes {column = 0 : i32}
   // CHECK-NEXT: warp.tensor_ready
   // CHECK-NEXT: scf.for %{{.*}} = %{{.*}} to %{{.*}} step %{{.*}}  : i32 {
+  // CHECK-NEXT: warp.tensor_ready
   // CHECK-NEXT: warp.tensor_product %{{.*}}, %area, %{{.*}} with %{{.*}} {column = 0 : i32
   // CHECK-NEXT: warp.tensor_wait %{{.*}} {pending = 1 : i32}
   // CHECK-NEXT: }
@@ -25,7 +27,7 @@ module attributes {warp.target = "sm_100a"} {
   // CHECK-NEXT: arith.negf %[[X]]
   // CHECK-NEXT: warp.tensor_end %area {columns = 64 : i32}
   func.func @carried(%a: !a, %b: !b, %s: !slots, %lower: i32, %upper: i32, %step: i32) -> !sums attributes {tile.schedule = #tile.schedule<warps = 4, stages = 2>} {
-    %area, %lanes = warp.tensor_begin %s {barriers = 4 : i32, columns = 512 : i32} : !slots
+    %area, %lanes = warp.tensor_begin %s {barriers = 8 : i32, columns = 512 : i32} : !slots
     %zero = arith.constant dense<0.0> : !sums
     %sums = scf.for %i = %lower to %upper step %step iter_args(%acc = %zero) -> (!sums) : i32 {
       %d = warp.wgmma %a, %b, %acc {shape = array<i32: 128, 64, 16>} : !a * !b -> !sums
@@ -41,7 +43,7 @@ module attributes {warp.target = "sm_100a"} {
   // Scores are loaded and narrowed 32 columns at a time, weights stored to columns that scores no longer need; sums are scaled
   // where they are. The threads meet before each product, since others load and store in each iteration.
   // CHECK-LABEL: func.func @attention
-  // CHECK: warp.tensor_begin %{{.*}} {barriers = 4 : i32, columns = 128 : i32}
+  // CHECK: warp.tensor_begin %{{.*}} {barriers = 8 : i32, columns = 128 : i32}
   // CHECK: scf.for
   // CHECK: warp.tensor_ready
   // CHECK-NEXT: warp.tensor_product %{{.*}} with %{{.*}} {column = 64 : i32, {{.*}}, zero}
@@ -59,7 +61,7 @@ module attributes {warp.target = "sm_100a"} {
   // CHECK: %[[OUT:.*]] = warp.tensor_load %lanes {column = 0 : i32}
   // CHECK-NEXT: arith.negf %[[OUT]]
   func.func @attention(%q: !a, %k: !b, %v: !b, %s: !slots, %scale: !sums, %n: i32, %one: i32) -> !sums attributes {tile.schedule = #tile.schedule<warps = 4, stages = 2>} {
-    %area, %lanes = warp.tensor_begin %s {barriers = 4 : i32, columns = 512 : i32} : !slots
+    %area, %lanes = warp.tensor_begin %s {barriers = 8 : i32, columns = 512 : i32} : !slots
     %zero = arith.constant dense<0.0> : !sums
     %out = scf.for %i = %one to %n step %one iter_args(%acc = %zero) -> (!sums) : i32 {
       %d = warp.wgmma %q, %k, %zero {shape = array<i32: 128, 64, 16>} : !a * !b -> !sums
@@ -85,7 +87,7 @@ module attributes {warp.target = "sm_100a"} {
   // CHECK-NEXT: warp.tensor_ready
   // CHECK-NEXT: warp.tensor_product
   func.func @branch(%a: !a, %b: !b, %s: !slots, %scale: !sums, %grown: i1) -> !sums attributes {tile.schedule = #tile.schedule<warps = 4, stages = 2>} {
-    %area, %lanes = warp.tensor_begin %s {barriers = 4 : i32, columns = 512 : i32} : !slots
+    %area, %lanes = warp.tensor_begin %s {barriers = 8 : i32, columns = 512 : i32} : !slots
     %zero = arith.constant dense<0.0> : !sums
     %d = warp.wgmma %a, %b, %zero {shape = array<i32: 128, 64, 16>} : !a * !b -> !sums
     %sums = warp.wgmma_wait %d {pending = 0 : i32} : !sums
@@ -112,7 +114,7 @@ module attributes {warp.target = "sm_100a"} {
   // CHECK-NEXT: %[[Y:.*]] = warp.tensor_load %lanes {column = 0 : i32}
   // CHECK-NEXT: arith.addf %[[X]], %[[Y]]
   func.func @read_later(%a: !a, %b: !b, %s: !slots) -> !sums attributes {tile.schedule = #tile.schedule<warps = 4, stages = 2>} {
-    %area, %lanes = warp.tensor_begin %s {barriers = 4 : i32, columns = 512 : i32} : !slots
+    %area, %lanes = warp.tensor_begin %s {barriers = 8 : i32, columns = 512 : i32} : !slots
     %zero = arith.constant dense<0.0> : !sums
     %d = warp.wgmma %a, %b, %zero {shape = array<i32: 128, 64, 16>} : !a * !b -> !sums
     %x = warp.wgmma_wait %d {pending = 0 : i32} : !sums
@@ -131,7 +133,7 @@ module attributes {warp.target = "sm_100a"} {
   // CHECK: warp.tensor_load
   // CHECK: scf.yield
   func.func @swapped(%a: !a, %b: !b, %s: !slots, %n: i32, %one: i32) -> (!sums, !sums) attributes {tile.schedule = #tile.schedule<warps = 4, stages = 2>} {
-    %area, %lanes = warp.tensor_begin %s {barriers = 4 : i32, columns = 512 : i32} : !slots
+    %area, %lanes = warp.tensor_begin %s {barriers = 8 : i32, columns = 512 : i32} : !slots
     %zero = arith.constant dense<0.0> : !sums
     %out:2 = scf.for %i = %one to %n step %one iter_args(%x = %zero, %y = %zero) -> (!sums, !sums) : i32 {
       %d = warp.wgmma %a, %b, %x {shape = array<i32: 128, 64, 16>} : !a * !b -> !sums
@@ -142,14 +144,16 @@ module attributes {warp.target = "sm_100a"} {
     return %out#0, %out#1 : !sums, !sums
   }
 
-  // More products under way than there are barriers: the fifth waits for the first, and who waits for the last knows each.
+  // More products than may be under way: the fifth waits for the first, and who waits for the last knows each. Warps that
+  // have not met since the first meet.
   // CHECK-LABEL: func.func @many
   // CHECK-COUNT-4: warp.tensor_product
   // CHECK-NEXT: warp.tensor_wait %{{.*}} {pending = 3 : i32}
+  // CHECK-NEXT: warp.tensor_ready
   // CHECK-NEXT: warp.tensor_product
   // CHECK-NEXT: warp.tensor_wait %{{.*}} {count = 4 : i32, pending = 0 : i32}
   func.func @many(%a: !a, %b: !b, %s: !slots) -> !sums attributes {tile.schedule = #tile.schedule<warps = 4, stages = 2>} {
-    %area, %lanes = warp.tensor_begin %s {barriers = 4 : i32, columns = 512 : i32} : !slots
+    %area, %lanes = warp.tensor_begin %s {barriers = 8 : i32, columns = 512 : i32} : !slots
     %zero = arith.constant dense<0.0> : !sums
     %c = warp.wgmma %a, %b, %zero {shape = array<i32: 128, 64, 16>} : !a * !b -> !sums
     %d = warp.wgmma %a, %b, %c {shape = array<i32: 128, 64, 16>} : !a * !b -> !sums

@@ -62,11 +62,11 @@ constexpr StringLiteral fenceBefore = "tcgen05.fence::before_thread_sync;",
 LogicalResult lowerTensorBegin(TensorBeginOp op, Emitter &e) {
   const int64_t groups = e.warps / groupWarps, barriers = op.getBarriers(), columns = op.getColumns() * groups;
   Value slots = wordAddress(e.scalar(op.getSlots()), e), thread = e.thread();
-  Value isFirst = isBelow(thread, 1, e), isFirstWarp = isBelow(thread, lanesOfWarp, e);
-  std::string begin;
-  for (int64_t i = 0; i < groups * barriers; ++i)
-    begin += llvm::formatv("@$1 mbarrier.init.shared.b64 [$0+{0}], 1; ", i * barrierBytes).str();
-  act(begin + "@$1 fence.mbarrier_init.release.cluster;", isFirst, slots, e);
+  Value isFirstWarp = isBelow(thread, lanesOfWarp, e);
+  // A thread begins each barrier.
+  Value own = LLVM::AddOp::create(e.b, e.loc, slots, LLVM::MulOp::create(e.b, e.loc, thread, e.i32(barrierBytes)));
+  act("@$1 mbarrier.init.shared.b64 [$0], 1; @$1 fence.mbarrier_init.release.cluster;",
+      isBelow(thread, groups * barriers, e), own, e);
   const int64_t word = groups * barriers * barrierBytes;
   act(llvm::formatv("@$1 tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [$0+{0}], {1}; "
                     "@$1 tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned; {2}",

@@ -195,7 +195,7 @@ void Placer::place(WgmmaOp product) {
 
 void Placer::place(WgmmaWaitOp op) {
   b.setInsertionPoint(op);
-  wait(std::min<int>(op.getPending(), begin.getBarriers() - 1));
+  wait(std::min<int>(op.getPending(), mostUnderWay - 1));
   for (auto [value, result] : llvm::zip_equal(op.getValues(), op.getResults())) {
     if (!chains.contains(value))
       result.replaceAllUsesWith(value);
@@ -368,6 +368,7 @@ void TensorMemory::runOnOperation() {
   awaitBeforeStores(kernel.getBody().front(), begin);
   boundUnderWay(kernel.getBody().front(), begin);
   insertReady(kernel.getBody().front());
+  boundLead(kernel.getBody().front());
   ColumnPlaces places(kernel);
   if (places.fit()) {
     places.set(begin);

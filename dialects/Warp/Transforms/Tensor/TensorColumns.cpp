@@ -4,6 +4,7 @@
 #include "compiler/Target/TargetInfo.h"
 #include "dialects/Tile/IR/Schedule.h"
 #include "dialects/Warp/Layout/WgmmaLayouts.h"
+#include "dialects/Warp/Transforms/Tensor/TensorProducts.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
@@ -111,7 +112,7 @@ private:
     auto known = used.find(store.getColumn());
     if (known == used.end())
       return;
-    const int pending = std::min<int>(known->second, begin.getBarriers() - 1);
+    const int pending = std::min(known->second, mostUnderWay - 1);
     if (insert) {
       OpBuilder b(store);
       TensorWaitOp::create(b, store.getLoc(), begin.getSlots(), pending);
@@ -150,47 +151,70 @@ void awaitBeforeStores(Block &block, TensorBeginOp begin) { StoreWaits(begin).be
 
 // --- how many products are under way ---
 
-/// How many products may not be known to be over behind a block, if as many as `before` are not before it. With `insert`,
-/// a product that would come back to the barrier of one of them waits for it.
-static int underWayBehind(Block &block, int before, int barriers, Value slots, bool insert) {
+/// Counts ops through a kernel's regions: what `step` makes of a count at each op of `block`, in order, with `insert` where
+/// it may insert ops. A loop's body begins with the most that it may begin with.
+static int countThrough(Block &block, int before, bool insert, llvm::function_ref<int(Operation &, int, bool)> step) {
   int count = before;
   for (Operation &op : llvm::make_early_inc_range(block)) {
-    if (auto wait = dyn_cast<TensorWaitOp>(op)) {
-      const int pending = wait.getPending();
-      if (insert)
-        wait.setCount(std::max(1, count - pending));
-      count = std::min(count, pending);
-    }
-    if (isa<TensorProductOp>(op)) {
-      if (count == barriers) {
-        if (insert) {
-          OpBuilder b(&op);
-          TensorWaitOp::create(b, op.getLoc(), slots, barriers - 1);
-        }
-        --count;
-      }
-      ++count;
-    }
+    count = step(op, count, insert);
     if (op.getNumRegions() == 0 || isa<ProducerOp>(op))
       continue;
     auto behindRegions = [&](int into, bool inserts) {
       int behind = count;
       for (Region &region : op.getRegions())
         for (Block &inner : region)
-          behind = std::max(behind, underWayBehind(inner, into, barriers, slots, inserts));
+          behind = std::max(behind, countThrough(inner, into, inserts, step));
       return behind;
     };
     int into = count;
     if (isa<LoopLikeOpInterface>(op)) // until one iteration more adds none
-      while (into < behindRegions(into, /*inserts=*/false))
-        into = behindRegions(into, /*inserts=*/false);
+      for (int behind; into < (behind = behindRegions(into, /*inserts=*/false));)
+        into = behind;
     count = behindRegions(into, insert);
   }
   return count;
 }
 
 void boundUnderWay(Block &block, TensorBeginOp begin) {
-  underWayBehind(block, /*before=*/0, begin.getBarriers(), begin.getSlots(), /*insert=*/true);
+  countThrough(block, /*before=*/0, /*insert=*/true, [&](Operation &op, int count, bool insert) {
+    if (auto wait = dyn_cast<TensorWaitOp>(op)) {
+      const int pending = wait.getPending();
+      if (insert)
+        wait.setCount(std::max(1, count - pending));
+      return std::min(count, pending);
+    }
+    if (!isa<TensorProductOp>(op))
+      return count;
+    if (count == mostUnderWay) {
+      if (insert) {
+        OpBuilder b(&op);
+        TensorWaitOp::create(b, op.getLoc(), begin.getSlots(), mostUnderWay - 1);
+      }
+      --count;
+    }
+    return count + 1;
+  });
+}
+
+// A warp that has not met the others since m products waits for none before the mostUnderWay ones that came before these. Where
+// the next product is of number c, that is for none before c - m - mostUnderWay: the barriers' last phases, as long as
+// these are fewer than there are barriers.
+void boundLead(Block &block) {
+  constexpr int most = tensorBarriers - mostUnderWay;
+  countThrough(block, /*before=*/0, /*insert=*/true, [&](Operation &op, int count, bool insert) {
+    if (isa<TensorReadyOp>(op))
+      return 0;
+    if (!isa<TensorProductOp>(op))
+      return count;
+    if (count == most) {
+      if (insert) {
+        OpBuilder b(&op);
+        TensorReadyOp::create(b, op.getLoc());
+      }
+      count = 0;
+    }
+    return count + 1;
+  });
 }
 
 // --- where tiles lie ---

@@ -15,8 +15,12 @@ void insertReady(mlir::Block &block);
 /// Inserts waits so that nothing is stored to a tile that a product may still read or write.
 void awaitBeforeStores(mlir::Block &block, TensorBeginOp begin);
 
-/// Inserts waits so that no product comes to a barrier that one before it, not known to be over, will arrive at.
+/// Inserts waits so that no more products are under way than may be, and has each wait know of all that none was for.
 void boundUnderWay(mlir::Block &block, TensorBeginOp begin);
+
+/// Inserts a `warp.tensor_ready` where the thread that starts products could otherwise be so far ahead of a warp that a
+/// barrier ends two phases while the warp waits for the first.
+void boundLead(mlir::Block &block);
 
 /// Ops that name a tile, from the first to the last of which it is needed.
 struct TileWeb {

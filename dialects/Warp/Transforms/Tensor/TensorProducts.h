@@ -8,8 +8,9 @@
 
 namespace weft::warp {
 
-/// Products of a warpgroup that may be under way at once, each with a barrier of its own.
-constexpr int tensorBarriers = 4;
+/// Products of a warpgroup that may be under way at once; and its barriers, at which they arrive in turn: as many more as
+/// the thread that starts them may be ahead of a warp that still waits.
+constexpr int mostUnderWay = 4, tensorBarriers = 8;
 
 /// Whether a product's sums are in tensor memory.
 bool isInTensorMemory(WgmmaOp product);
