@@ -62,6 +62,13 @@ class Piece(NamedTuple):
 mp.dps = 60
 
 
+def split(x: Any, bits: int = 40) -> tuple[float, float]:
+    """A number below 1 in two parts of float64, of which the first has few bits: its products with integers of
+    exponents are exact."""
+    high = mp.nint(x * 2**bits) / mpf(2) ** bits
+    return float(high), float(x - high)
+
+
 def halves(x: Any) -> tuple[float, float]:
     """A number in two parts of float64."""
     high = float(x)
@@ -110,6 +117,17 @@ def piece(function: Callable[[Any], Any], low: float, high: float, terms: int, r
     numbers = ", ".join(repr(p) for p in rounded)
     text = f"    Piece({high!r}, {float(center)!r}, {float(half)!r}, ({numbers})"
     return (f"{text}, {halves(root)!r})," if root is not None else f"{text}),"), float(worst)
+
+
+def powers(function: Callable[[Any], Any], low: Any, high: Any, terms: int) -> tuple[float, ...]:
+    """The powers of x itself of the interpolant, of an interval about 0 or next to it."""
+    found, center, half = fitted(function, low, high, terms)
+    total = [mpf(0)]
+    for power in reversed(found):
+        up, stay = [mpf(0), *(each / half for each in total)], [*(-each * center / half for each in total), mpf(0)]
+        total = [a + b for a, b in zip(up, stay, strict=True)]
+        total[0] += power
+    return tuple(float(each) for each in total[:terms])
 
 
 def root_of(function: Callable[[Any], Any], near: float) -> Any:
@@ -268,10 +286,39 @@ def tables() -> dict[str, Any]:
     }  # fmt: skip
 
 
+def of_base(base: Any) -> tuple[float, ...]:
+    """(base^x - 1 - x ln(base)) / x² where base^x lies between √½ and √2."""
+    rate, reach = log(base), mpf("0.50001") * log(2) / log(base)
+    return powers(lambda x: sum(rate**n * x ** (n - 2) / mp.factorial(n) for n in range(2, 40)), -reach, reach, 11)
+
+
+def of_logarithm() -> tuple[float, ...]:
+    """(2 artanh(s) / s - 2) / s² of s², where (1 + s) / (1 - s) lies between √½ and √2."""
+    return powers(lambda v: sum(2 * v**n / (2 * n + 3) for n in range(60)), 0, mpf("0.02944"), 7)
+
+
+def of_tail() -> tuple[float, ...]:
+    """(1 + 2x) exp(x²) erfc(x) of (x - 4) / (x + 4) for x between 1 and 6: for what is little beside 1."""
+
+    def scaled(u: Any) -> Any:
+        x = 4 * (1 + u) / (1 - u)
+        return (1 + 2 * x) * exp(x * x) * erfc(x)
+
+    return powers(scaled, mpf("-0.6"), mpf("0.2"), 15)
+
+
 def constants() -> dict[str, tuple[float, ...]]:
-    """Numbers in two parts, or three."""
+    """Numbers in two parts, or three, and powers of what needs no pieces."""
     return {
         "LN2": halves(log(2)),
+        "LN2_SPLIT": split(log(2)),
+        "LOG10_2_SPLIT": split(log(2) / log(10)),
+        "LOG2_10": halves(log(10) / log(2)),
+        "EXP": of_base(exp(1)),
+        "EXP2": of_base(mpf(2)),
+        "EXP10": of_base(mpf(10)),
+        "LOG": of_logarithm(),
+        "ERF_TAIL": of_tail(),
         "TWO_THIRDS": halves(mpf(2) / 3),
         "LN10": halves(log(10)),
         "LOG2_E": halves(1 / log(2)),

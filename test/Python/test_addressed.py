@@ -138,15 +138,29 @@ def spans(starts, y, n, BLOCK: wl.constexpr):
 def test_the_memory_around_a_view(monkeypatch):
     """All but the last of the offsets of a sparse matrix are handed on, and each row reads where the next begins."""
     offsets, y = torch.tensor([0, 3, 3, 7, 12]), torch.zeros(6, dtype=torch.int64)
-    with pytest.raises(weft.runtime.Error, match="out-of-bounds"):
+    end = offsets.data_ptr() + offsets[:-1].nbytes
+    way_out = f"out-of-bounds(.|\n)*\n  {end:#x} is in the memory .* view of, .* set WEFT_SIMULATOR_BOUNDS=memory$"
+    with pytest.raises(weft.runtime.Error, match=way_out) as refused:
         spans[(1,)](offsets[:-1], y[1:5], 4, BLOCK=8)
+    assert refused.value.status == "finding"
     monkeypatch.setenv("WEFT_SIMULATOR_BOUNDS", "memory")
     spans[(1,)](offsets[:-1], y[1:5], 4, BLOCK=8)
     assert y.tolist() == [0, 3, 0, 4, 5, 0]
-    with pytest.raises(weft.runtime.Error, match="out-of-bounds"):
+    with pytest.raises(weft.runtime.Error, match="out-of-bounds") as refused:
         spans[(1,)](offsets[:-1], y, 5, BLOCK=8)
+    assert "WEFT_SIMULATOR_BOUNDS" not in str(refused.value), "expected no setting to be named that is in force"
     spans[(1,)](offsets[1:3], offsets[:2], 2, BLOCK=8)  # views of one memory
     assert offsets.tolist() == [0, 4, 3, 7, 12]
     monkeypatch.setenv("WEFT_SIMULATOR_BOUNDS", "somewhere")
     with pytest.raises(ValueError, match="expected WEFT_SIMULATOR_BOUNDS to be 'tensors' or 'memory', but got"):
         spans[(1,)](offsets[1:3], offsets[:2], 2, BLOCK=8)
+
+
+def test_memory_around_a_view_is_named_where_it_helps():
+    """What is read lies beyond the view's memory, too, or the view is of memory that nobody knows."""
+    offsets, y = torch.tensor([0, 3, 3, 7, 12]), torch.zeros(6, dtype=torch.int64)
+    numbers = np.array([0, 3, 3, 7, 12])
+    for starts in (offsets[1:], offsets, numbers[:-1], torch.from_numpy(numbers[:-1])):
+        with pytest.raises(weft.runtime.Error, match="out-of-bounds") as refused:
+            spans[(1,)](starts, y, len(starts), BLOCK=8)
+        assert "WEFT_SIMULATOR_BOUNDS" not in str(refused.value)

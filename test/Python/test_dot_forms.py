@@ -172,23 +172,30 @@ def test_products_side_by_side(count, m, n, k, warps):
 
 
 @weft.jit
-def batches_in_a_loop(a, b, d, T, B: wl.constexpr, M: wl.constexpr, N: wl.constexpr, K: wl.constexpr):
+def batches_in_a_loop(
+    a, b, d, T, B: wl.constexpr, M: wl.constexpr, N: wl.constexpr, K: wl.constexpr, ADD: wl.constexpr
+):
     i = wl.arange(0, B)[:, None, None]
     left = a + (i * M + wl.arange(0, M)[None, :, None]) * T * K + wl.arange(0, K)[None, None, :]
     right = b + (i * T * K + wl.arange(0, K)[None, :, None]) * N + wl.arange(0, N)[None, None, :]
     sums = wl.zeros((B, M, N), wl.float32)
     for t in range(T):
-        sums = wl.dot(wl.load(left + t * K), wl.load(right + t * K * N), sums)
+        if ADD:
+            sums += wl.dot(wl.load(left + t * K), wl.load(right + t * K * N))
+        else:
+            sums = wl.dot(wl.load(left + t * K), wl.load(right + t * K * N), sums)
     wl.store(d + (i * M + wl.arange(0, M)[None, :, None]) * N + wl.arange(0, N)[None, None, :], sums)
 
 
-def test_side_by_side_in_a_loop():
-    """Each product's matrix instructions are made once, by its own warps."""
+@pytest.mark.parametrize("add", [False, True])
+def test_side_by_side_in_a_loop(add):
+    """Each product's matrix instructions are made once, by its own warps, and begin with the sums so far."""
     count, m, n, k, turns = 4, 16, 32, 32, 3
     a = rng.standard_normal((count, m, turns * k)).astype(np.float16)
     b = rng.standard_normal((count, turns * k, n)).astype(np.float16)
     d = np.full((count, m, n), np.nan, np.float32)
-    kernel = batches_in_a_loop[1,](a, b, d, turns, B=count, M=m, N=n, K=k)
+    kernel = batches_in_a_loop[1,](a, b, d, turns, B=count, M=m, N=n, K=k, ADD=add)
+    assert "add.f32" not in kernel.ptx
     exact = a.astype(float) @ b.astype(float)
     assert np.abs(d - exact).max() <= 1e-5 * np.abs(exact).max()
     report = weft.simulator.launch(

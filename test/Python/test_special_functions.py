@@ -200,6 +200,18 @@ def test_functions_of_float64(name, seed):
     assert off <= units, where
 
 
+@pytest.mark.parametrize(
+    ("name", "instructions"),
+    [("exp", 42), ("exp2", 41), ("exp10", 47), ("log", 47), ("log2", 56), ("log10", 58), ("erf", 81)],
+)
+def test_few_instructions_of_float64(name, instructions):
+    """With the addresses, the load and the store. Pairs are kept only where a unit of the last place asks for them."""
+    x, y = np.linspace(0.5, 2, 32), np.zeros(32)
+    kernel = unary[1,](x, y, F=getattr(libdevice, name), N=32, num_warps=1)
+    report = weft.simulator.launch(kernel.ptx, kernel.name, 1, 32, [x, y], shared=kernel.shared_bytes)
+    assert report.counters["warp_instructions"] <= instructions
+
+
 def test_the_zeros_of_lgamma(seed):
     x = Spread(seed).over(-11, -2.26, BLOCK)
     found = applied(libdevice.lgamma, x)

@@ -372,6 +372,33 @@ func.func @waits_for_sum(%a: tensor<16x16xf16>, %b: tensor<16x16xf16>, %x: tenso
   return %2, %5 : tensor<16x16xf32>, tensor<16x16xf32>
 }
 
+// Products of a batch lie one after another in a tile of two axes, and the sum has three: it takes their shape before.
+// CHECK-LABEL: func.func @begins_with_sum_in_another_shape
+// CHECK-SAME: %[[A:[a-z0-9]*]]: tensor<32x16xf16>, %{{.*}}, %[[X:[a-z0-9]*]]: tensor<2x16x16xf32>, %[[Y:[a-z0-9]*]]: tensor<1x32x16xf32>
+func.func @begins_with_sum_in_another_shape(%a: tensor<32x16xf16>, %b: tensor<16x32xf16>, %c: tensor<16x16xf16>, %x: tensor<2x16x16xf32>, %y: tensor<1x32x16xf32>) -> (tensor<2x16x16xf32>, tensor<1x32x16xf32>, tensor<2x16x16xf32>, tensor<32x16xf32>) {
+  // CHECK-DAG: %[[FLAT:.*]] = tile.reshape %[[X]] : tensor<2x16x16xf32> -> tensor<32x16xf32>
+  // CHECK-DAG: %[[P:.*]] = tile.dot %[[A]], %{{.*}}, %[[FLAT]] {batch = 2 : i32} :
+  // CHECK-DAG: %[[WHOLE:.*]] = tile.reshape %[[P]] : tensor<32x16xf32> -> tensor<2x16x16xf32>
+  // CHECK-DAG: %[[ROWS:.*]] = tile.reshape %[[Y]] : tensor<1x32x16xf32> -> tensor<32x16xf32>
+  // CHECK-DAG: %[[Q:.*]] = tile.dot %[[A]], %{{.*}}, %[[ROWS]] :
+  // CHECK-DAG: %[[ONE:.*]] = tile.reshape %[[Q]] : tensor<32x16xf32> -> tensor<1x32x16xf32>
+  // A product that is used in its own shape, too, begins at zero.
+  // CHECK-DAG: %[[R:.*]] = tile.dot %[[A]], %{{.*}}, %cst {batch = 2 : i32} :
+  // CHECK: %[[SUM:.*]] = arith.addf
+  // CHECK: return %[[WHOLE]], %[[ONE]], %[[SUM]], %[[R]]
+  %zero = arith.constant dense<0.0> : tensor<32x16xf32>
+  %0 = tile.dot %a, %b, %zero {batch = 2 : i32} : tensor<32x16xf16> * tensor<16x32xf16> -> tensor<32x16xf32>
+  %1 = tile.reshape %0 : tensor<32x16xf32> -> tensor<2x16x16xf32>
+  %2 = arith.addf %x, %1 : tensor<2x16x16xf32>
+  %3 = tile.dot %a, %c, %zero : tensor<32x16xf16> * tensor<16x16xf16> -> tensor<32x16xf32>
+  %4 = tile.expand_dims %3 {axis = 0 : i32} : tensor<32x16xf32> -> tensor<1x32x16xf32>
+  %5 = arith.addf %4, %y : tensor<1x32x16xf32>
+  %6 = tile.dot %a, %b, %zero {batch = 2 : i32} : tensor<32x16xf16> * tensor<16x32xf16> -> tensor<32x16xf32>
+  %7 = tile.reshape %6 : tensor<32x16xf32> -> tensor<2x16x16xf32>
+  %8 = arith.addf %x, %7 : tensor<2x16x16xf32>
+  return %2, %5, %8, %6 : tensor<2x16x16xf32>, tensor<1x32x16xf32>, tensor<2x16x16xf32>, tensor<32x16xf32>
+}
+
 // Not so: a product that something else uses too, that begins elsewhere, is of 8-bit floats or summed in f16; a row that is repeated; what is loaded
 // after the product, which hides it; a sum in another block.
 // CHECK-LABEL: func.func @begins_at_zero

@@ -75,17 +75,26 @@ struct Start {
 };
 } // namespace
 
+/// What alone takes a product's elements, as they are or in another shape, as those of a batch are one after another.
+static OpOperand *useOf(DotOp dot) {
+  Value value = dot.getResult();
+  while (value.hasOneUse() && isa<ReshapeOp, ExpandDimsOp>(*value.user_begin()))
+    value = value.user_begin()->getResult(0);
+  return value.hasOneUse() ? value.use_begin().getOperand() : nullptr;
+}
+
 /// The sum that a product, which begins at zero, enters and nothing else; nothing where it may not begin there.
 static std::optional<Start> startOf(DotOp dot) {
   Type operand = getElementTypeOrSelf(dot.getA()), element = getElementTypeOrSelf(dot.getType());
   bool keepsSums = !isa<Float8E4M3FNType, Float8E5M2Type>(operand) && !element.isF16();
   bool isZero = matchPattern(dot.getAcc(), m_AnyZeroFloat()) || matchPattern(dot.getAcc(), m_Zero());
-  if (!keepsSums || !isZero || !dot->hasOneUse())
+  OpOperand *use = useOf(dot);
+  if (!keepsSums || !isZero || !use)
     return std::nullopt;
-  Operation *sum = *dot->user_begin();
+  Operation *sum = use->getOwner();
   if (!isa<arith::AddFOp, arith::AddIOp>(sum) || sum->getBlock() != dot->getBlock())
     return std::nullopt;
-  Value other = sum->getOperand(sum->getOperand(0) == dot.getResult() ? 1 : 0);
+  Value other = sum->getOperand(1 - use->getOperandNumber());
   Operation *made = other.getDefiningOp();
   if (made && (made->hasTrait<OpTrait::ConstantLike>() || isa<SplatOp, BroadcastOp>(made)))
     return std::nullopt;
@@ -99,11 +108,15 @@ LogicalResult DotOp::canonicalize(DotOp dot, PatternRewriter &rewriter) {
   if (!start)
     return rewriter.notifyMatchFailure(dot, "nothing is added that the product could begin with");
   rewriter.setInsertionPoint(start->place);
-  auto whole =
-      DotOp::create(rewriter, dot.getLoc(), dot.getA(), dot.getB(), start->value, dot.getPrecision(), dot.getBatch());
+  auto shaped = [&](Value value, Type type) {
+    return value.getType() == type ? value : ReshapeOp::create(rewriter, dot.getLoc(), type, value).getResult();
+  };
+  Value acc = shaped(start->value, dot.getType());
+  auto whole = DotOp::create(rewriter, dot.getLoc(), dot.getA(), dot.getB(), acc, dot.getPrecision(), dot.getBatch());
   whole->setDiscardableAttrs(dot->getDiscardableAttrDictionary());
-  rewriter.replaceOp(start->sum, whole.getResult());
-  rewriter.eraseOp(dot);
+  rewriter.replaceOp(start->sum, shaped(whole.getResult(), start->sum->getResult(0).getType()));
+  if (dot->use_empty())
+    rewriter.eraseOp(dot);
   return success();
 }
 

@@ -281,14 +281,22 @@ Value LoadRewriter::masked(Type pointers, Value mask, Value isInside) {
   return mask ? arith::AndIOp::create(b, loc, mask, isInside).getResult() : isInside;
 }
 
+/// The last op of the block that reads a value's registers, or the value's own: under another shape they are the same.
+static Operation *lastReaderOf(Value value, Operation *last) {
+  for (Operation *user : value.getUsers()) {
+    Operation *here = last->getBlock()->findAncestorOpInBlock(*user);
+    if (last->isBeforeInBlock(here))
+      last = here;
+    if (isa<tile::ReshapeOp, tile::PermuteOp, tile::ExpandDimsOp>(user))
+      last = lastReaderOf(user->getResult(0), last);
+  }
+  return last;
+}
+
 /// Where the next iteration's load stands: behind the last reader of this one's value, so that both can be in the same
 /// registers, if products follow to hide it; else at the iteration's start, before `first`.
 static Operation *placeOf(tile::LoadOp load, Operation *first) {
-  Block *body = load->getBlock();
-  Operation *last = load;
-  for (Operation *user : load->getUsers())
-    if (Operation *here = body->findAncestorOpInBlock(*user); last->isBeforeInBlock(here))
-      last = here;
+  Operation *last = lastReaderOf(load.getResult(), load);
   for (Operation *later = last->getNextNode(); later; later = later->getNextNode())
     if (later->walk([](Operation *op) { return isProduct(op) ? WalkResult::interrupt() : WalkResult::advance(); })
             .wasInterrupted())

@@ -21,6 +21,7 @@ from .value import tensor
 
 Pair = tuple[tensor, tensor]
 INFINITY, NAN = float("inf"), float("nan")
+_LAST_DIGIT = 1.5 * 2.0**52  # whose last digit is 1
 
 
 def number(value: float) -> tensor:
@@ -147,24 +148,46 @@ def _known(x: tensor, result: tensor) -> tensor:
     return where(x == x, result, x)
 
 
+def _turned(x: tensor, rate: float) -> tuple[tensor, tensor]:
+    """The integer next to x · rate, of which there are at most 2^30: as a float64, and as an int64. A sum with
+    1.5 · 2^52 has no digits after the point, and the integer in its last ones."""
+    moved = fma(x, number(rate), number(_LAST_DIGIT))
+    return moved - _LAST_DIGIT, reread(moved, int64) - reread(number(_LAST_DIGIT), int64)
+
+
+def exp_of_bounded(x: tensor) -> tuple[tensor, tensor]:
+    """exp(x) is 2^k of the first; of an x whose k are few."""
+    turns, k = _turned(x, known.LOG2_E[0])
+    high, low = known.LN2_SPLIT
+    rest = fma(turns, number(-low), fma(turns, number(-high), x))
+    return horner(rest, (1.0, 1.0, *known.EXP)), k
+
+
 def exp(x: tensor) -> tensor:
     """e to the power x."""
-    return _known(x, exp_pair(x, number(0.0)))
-
-
-def _power(x: tensor, logarithm: Sequence[float]) -> tensor:
-    bounded = minimum(maximum(x, -1200.0), 1200.0)
-    return _known(x, exp_pair(*pair_product((bounded, number(0.0)), pair(logarithm))))
+    part, k = exp_of_bounded(minimum(maximum(x, -1400.0), 1400.0))
+    return _known(x, scaled(part, k))
 
 
 def exp2(x: tensor) -> tensor:
     """2 to the power x."""
-    return _power(x, known.LN2)
+    bounded = minimum(maximum(x, -2000.0), 2000.0)
+    turns, k = _turned(bounded, 1.0)
+    return _known(x, scaled(horner(bounded - turns, (1.0, known.LN2[0], *known.EXP2)), k))
 
 
 def exp10(x: tensor) -> tensor:
-    """10 to the power x."""
-    return _power(x, known.LN10)
+    """10 to the power x. What rounding takes of the logarithm of 10, which is more than 2, or of what it multiplies,
+    would be up to a third of a unit each."""
+    bounded = minimum(maximum(x, -600.0), 600.0)
+    turns, k = _turned(bounded, known.LOG2_10[0])
+    high, low = known.LOG10_2_SPLIT
+    most = fma(turns, number(-high), bounded)
+    rest = fma(turns, number(-low), most)
+    lost = fma(turns, number(-low), most - rest)
+    rate, more = pair(known.LN10)
+    little = fma(lost, rate, rest * fma(rest, horner(rest, known.EXP10), more))
+    return _known(x, scaled(fma(rest, rate, little) + 1.0, k))
 
 
 def expm1(x: tensor) -> tensor:
@@ -222,22 +245,49 @@ def _of_positive(x: tensor, result: tensor) -> tensor:
     return where(x > 0.0, bounded, where(x == 0.0, number(-INFINITY), number(NAN)))
 
 
+def _log_parts(m: tensor) -> tuple[tensor, tensor, tensor]:
+    """The logarithm of m between √½ and √2 is f - (half - more): f is m - 1, half is f²/2, and more is s · (half + r)
+    of s = f / (2 + f), where 2 artanh(s) is 2 s + s r."""
+    f = m - 1.0
+    s = f / (f + 2.0)
+    square = s * s
+    half = f * f * 0.5
+    return f, half, s * fma(square, horner(square, known.LOG), half)
+
+
 def log(x: tensor) -> tensor:
     """The natural logarithm."""
-    return _of_positive(x, log_pair(x)[0])
+    m, exponent = parts(x)
+    f, half, more = _log_parts(m)
+    turns = convert(exponent, float64)
+    high, low = known.LN2_SPLIT
+    return _of_positive(x, fma(turns, number(high), f - (half - fma(turns, number(low), more))))
+
+
+def _log_to_base(x: tensor, factor: Sequence[float], turn: Sequence[float]) -> tensor:
+    """The natural logarithm of m times a factor in two parts, and the exponent times what one turn is in two."""
+    m, exponent = parts(x)
+    f, half, more = _log_parts(m)
+    high = f - half
+    low = ((f - high) - half) + more
+    product, rest = exact_product(high, number(factor[0]))
+    rest = fma(high, number(factor[1]), fma(low, number(factor[0]), rest))
+    turns = convert(exponent, float64)
+    moved = turns if turn[0] == 1.0 else turns * turn[0]
+    if turn[1]:
+        rest = fma(turns, number(turn[1]), rest)
+    total = moved + product
+    return _of_positive(x, total + (((moved - total) + product) + rest))
 
 
 def log2(x: tensor) -> tensor:
-    """The logarithm to base 2: of m, to which the exponent is added."""
-    m, exponent = parts(x)
-    high, low = pair_product(log_near_one(m - 1.0, number(0.0)), pair(known.LOG2_E))
-    total, rest = exact_sum(convert(exponent, float64), high)
-    return _of_positive(x, total + (rest + low))
+    """The logarithm to base 2."""
+    return _log_to_base(x, known.LOG2_E, (1.0, 0.0))
 
 
 def log10(x: tensor) -> tensor:
     """The logarithm to base 10."""
-    return _of_positive(x, pair_product(log_pair(x), pair(known.LOG10_E))[0])
+    return _log_to_base(x, known.LOG10_E, known.LOG10_2_SPLIT)
 
 
 def log1p(x: tensor) -> tensor:

@@ -12,7 +12,9 @@ from .doubles import (
     Pair,
     exact_product,
     exact_sum,
+    exp_of_bounded,
     exp_pair,
+    horner,
     log_pair,
     number,
     ordered_sum,
@@ -20,6 +22,7 @@ from .doubles import (
     pair_product,
     pair_sum,
     piecewise,
+    power_of_two,
     signed,
     sin,
     whole,
@@ -40,9 +43,8 @@ def _scaled_part(size: tensor) -> tensor:
 
 
 def _central(x: tensor) -> tensor:
-    """erf of a size below 1."""
-    bounded = minimum(abs(x), 1.0)
-    return x * piecewise(bounded * bounded, known.ERF)
+    """erf of a size below 1; not a number where x is none."""
+    return x * piecewise(x * x, known.ERF)
 
 
 def _tail(size: tensor, low: tensor | None = None) -> tensor:
@@ -54,11 +56,20 @@ def _tail(size: tensor, low: tensor | None = None) -> tensor:
     return exp_pair(-square, -rest, _scaled_part(bounded) / fma(bounded, number(2.0), number(1.0)))
 
 
+def _small_tail(size: tensor) -> tensor:
+    """erfc of a size from 1 on, from 6 on that of 6: to be taken from 1, of which it is a sixth at the most."""
+    bounded = minimum(size, 6.0)
+    above, twice = bounded + 4.0, fma(bounded, number(2.0), number(1.0))
+    inverse = number(1.0) / (above * twice)
+    part = horner((bounded - 4.0) * (twice * inverse), known.ERF_TAIL) * (above * inverse)
+    grown, k = exp_of_bounded(-(bounded * bounded))
+    return part * (grown * power_of_two(k))
+
+
 def erf(x: tensor) -> tensor:
     """The error function."""
     size = abs(x)
-    far = signed(1.0 - _tail(maximum(size, 0.5)), x)
-    return where(x == x, where(size < 1.0, _central(x), far), x)
+    return where(size >= 1.0, signed(1.0 - _small_tail(size), x), _central(x))
 
 
 def erfc(x: tensor) -> tensor:

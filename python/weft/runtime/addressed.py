@@ -15,6 +15,7 @@ import ctypes
 import functools
 import gc
 import os
+import re
 import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -22,6 +23,8 @@ from typing import Any
 _WIDE = ("i64", "u64")  # as signatures spell them
 _MAPPED = range(1 << 24, 1 << 48)  # where memory of the host may lie: indices, sizes and random bits cost no search
 _MOST = 1 << 16  # entries that are looked at: larger arrays are data
+#: a finding, as the text of an error has it
+_OUTSIDE = re.compile(r"^ *out-of-bounds: .*? (\d+) bytes at (0x[0-9a-f]+)", re.MULTILINE)
 
 
 class SimulatedModule:
@@ -38,12 +41,17 @@ class SimulatedModule:
     def launch(self, grid: Any, block: Any, args: tuple[Any, ...], *rest: Any, **options: Any) -> None:
         """As of the runtime's module."""
         mapped = []
+        views_may_be_left = _views_may_be_left()
         try:
             held = [args[i] for i in self._tables] + [args[i] for i in self._pointers if isinstance(args[i], int)]
-            around = _around(args) if _views_may_be_left() else []
+            around = _around(args) if views_may_be_left else []
             for begin, end in _apart([*around, *_ranges(set(_addresses(held)))]):
                 mapped.append(self._device.map(begin, end - begin))
             self._module.launch(grid, block, args, *rest, **options)
+        except RuntimeError as error:  # weft.runtime.Error is one
+            if not views_may_be_left and getattr(error, "status", "") == "finding":
+                _name_the_way_out(error, args)
+            raise
         finally:
             for address in mapped:
                 self._device.unmap(address)
@@ -119,6 +127,20 @@ def _around(args: Iterable[Any]) -> Iterable[tuple[int, int]]:
             found = _storage(each)
             if found is not None and found[1] - found[0] != each.nbytes:
                 yield found
+
+
+def _name_the_way_out(error: RuntimeError, args: Iterable[Any]) -> None:
+    """Says in an error of out-of-bounds accesses that the memory around views may be made known, where that holds one
+    of them: where none does, the setting would help nobody."""
+    memory = list(_around(args))
+    for size, place in _OUTSIDE.findall(str(error)) if memory else ():
+        address = int(place, 16)
+        if any(begin <= address and address + int(size) <= end for begin, end in memory):
+            error.args = (
+                f"{error}\n  {place} is in the memory that an argument is a view of, outside of the view: where the "
+                "kernel may leave it, as on a GPU, set WEFT_SIMULATOR_BOUNDS=memory",
+            )
+            return
 
 
 def _ranges(addresses: set[int]) -> list[tuple[int, int]]:

@@ -462,3 +462,88 @@ module attributes {warp.target = "sm_80"} {
     return
   }
 }
+
+// -----
+
+#row = #warp.layout<[512], register = [[1], [2], [4], [256]], lane = [[8], [16], [32], [64], [128]]>
+
+// The largest of sizes that were widened: eight words of two, then the two halves, which alone are widened.
+// CHECK-LABEL: llvm.func @of_halves
+// CHECK-COUNT-8: llvm.intr.fabs({{.*}}) : (vector<2xbf16>) -> vector<2xbf16>
+// CHECK-COUNT-7: llvm.intr.maxnum({{.*}}) : (vector<2xbf16>, vector<2xbf16>) -> vector<2xbf16>
+// CHECK: llvm.intr.maxnum({{.*}}) : (f32, f32) -> f32
+// CHECK-NEXT: llvm.bitcast
+// CHECK: nvvm.shfl.sync bfly
+module attributes {warp.target = "sm_80"} {
+  func.func @of_halves(%p: !tile.ptr<bf16> {tile.divisibility = 16 : i32}, %q: !tile.ptr<f32>) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 1, stages = 1>} {
+    %i = tile.make_range {start = 0 : i32, end = 512 : i32} : tensor<512xi32, #row>
+    %b = tile.splat %p : !tile.ptr<bf16> -> tensor<512x!tile.ptr<bf16>, #row>
+    %a = tile.addptr %b, %i : tensor<512x!tile.ptr<bf16>, #row>, tensor<512xi32, #row>
+    %x = tile.load %a {warp.contiguity = 8 : i32} : tensor<512x!tile.ptr<bf16>, #row>
+    %w = arith.extf %x : tensor<512xbf16, #row> to tensor<512xf32, #row>
+    %s = math.absf %w : tensor<512xf32, #row>
+    %m = tile.reduce %s {axis = 0 : i32} : (tensor<512xf32, #row>) -> f32 {
+    ^bb0(%l: f32, %r: f32):
+      %u = arith.maxnumf %l, %r : f32
+      tile.yield %u : f32
+    }
+    tile.store %q, %m : !tile.ptr<f32>
+    return
+  }
+}
+
+// -----
+
+#row = #warp.layout<[512], register = [[1], [2], [4], [256]], lane = [[8], [16], [32], [64], [128]]>
+
+// A sum is of float32: its numbers would be rounded.
+// CHECK-LABEL: llvm.func @sums_are_wide
+// CHECK-NOT: vector<2xf16>, vector<2xf16>
+// CHECK-COUNT-15: llvm.fadd {{.*}} : f32
+module attributes {warp.target = "sm_80"} {
+  func.func @sums_are_wide(%p: !tile.ptr<f16> {tile.divisibility = 16 : i32}, %q: !tile.ptr<f32>) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 1, stages = 1>} {
+    %i = tile.make_range {start = 0 : i32, end = 512 : i32} : tensor<512xi32, #row>
+    %b = tile.splat %p : !tile.ptr<f16> -> tensor<512x!tile.ptr<f16>, #row>
+    %a = tile.addptr %b, %i : tensor<512x!tile.ptr<f16>, #row>, tensor<512xi32, #row>
+    %x = tile.load %a {warp.contiguity = 8 : i32} : tensor<512x!tile.ptr<f16>, #row>
+    %w = arith.extf %x : tensor<512xf16, #row> to tensor<512xf32, #row>
+    %m = tile.reduce %w {axis = 0 : i32} : (tensor<512xf32, #row>) -> f32 {
+    ^bb0(%l: f32, %r: f32):
+      %u = arith.addf %l, %r : f32
+      tile.yield %u : f32
+    }
+    tile.store %q, %m : !tile.ptr<f32>
+    return
+  }
+}
+
+// -----
+
+#columns = #warp.layout<[8, 64], register = [[0, 1], [1, 0], [2, 0], [4, 0]], lane = [[0, 2], [0, 4], [0, 8], [0, 16], [0, 32]]>
+#of_columns = #warp.layout<[64], register = [[1]], lane = [[2], [4], [8], [16], [32]]>
+#row = #warp.layout<[1, 64], register = [[0, 1]], lane = [[0, 2], [0, 4], [0, 8], [0, 16], [0, 32]]>
+
+// Of columns, the halves of a word belong to two results.
+// CHECK-LABEL: llvm.func @of_columns
+// CHECK-NOT: vector<2xf16>, vector<2xf16>
+// CHECK-COUNT-14: llvm.intr.maxnum({{.*}}) : (f32, f32) -> f32
+module attributes {warp.target = "sm_80"} {
+  func.func @of_columns(%p: !tile.ptr<f16> {tile.divisibility = 16 : i32}, %q: !tile.ptr<f32>) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 1, stages = 1>} {
+    %i = tile.make_range {start = 0 : i32, end = 64 : i32} : tensor<64xi32, #of_columns>
+    %j = tile.expand_dims %i {axis = 0 : i32} : tensor<64xi32, #of_columns> -> tensor<1x64xi32, #row>
+    %k = tile.broadcast %j : tensor<1x64xi32, #row> -> tensor<8x64xi32, #columns>
+    %b = tile.splat %p : !tile.ptr<f16> -> tensor<8x64x!tile.ptr<f16>, #columns>
+    %a = tile.addptr %b, %k : tensor<8x64x!tile.ptr<f16>, #columns>, tensor<8x64xi32, #columns>
+    %x = tile.load %a {warp.contiguity = 2 : i32} : tensor<8x64x!tile.ptr<f16>, #columns>
+    %w = arith.extf %x : tensor<8x64xf16, #columns> to tensor<8x64xf32, #columns>
+    %m = tile.reduce %w {axis = 0 : i32} : (tensor<8x64xf32, #columns>) -> tensor<64xf32, #of_columns> {
+    ^bb0(%l: f32, %r: f32):
+      %u = arith.maxnumf %l, %r : f32
+      tile.yield %u : f32
+    }
+    %c = tile.splat %q : !tile.ptr<f32> -> tensor<64x!tile.ptr<f32>, #of_columns>
+    %d = tile.addptr %c, %i : tensor<64x!tile.ptr<f32>, #of_columns>, tensor<64xi32, #of_columns>
+    tile.store %d, %m : tensor<64x!tile.ptr<f32>, #of_columns>
+    return
+  }
+}

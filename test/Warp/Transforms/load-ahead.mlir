@@ -5,6 +5,7 @@
 #b = #warp.layout<[16, 8], register = [[1, 0], [8, 0]], lane = [[2, 0], [4, 0], [0, 1], [0, 2], [0, 4]]>
 #c = #warp.layout<[16, 8], register = [[0, 1], [8, 0]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]]>
 !a = tensor<16x16xf16, #a>
+!t = tensor<16x16xf16, #warp.layout<[16, 16], register = [[1, 0], [0, 8], [8, 0]], lane = [[2, 0], [4, 0], [0, 1], [0, 2], [0, 4]]>>
 !p = tensor<16x16x!tile.ptr<f16>, #a>
 !i = tensor<16x16xi32, #a>
 !b = tensor<16x8xf16, #b>
@@ -39,6 +40,30 @@ func.func @scaled(%p: !p, %step: !i, %b: !b, %zero: !c, %n: i32) -> !c {
     scf.yield %d, %next : !c, !p
   }
   func.return %r#0 : !c
+}
+
+// Under another shape the registers are the same: their last reader is behind it.
+
+// CHECK-LABEL: func.func @turned
+// CHECK: scf.for {{.*}} iter_args(%{{.*}} = %{{.*}}, %[[X:.*]] = %{{.*}})
+// CHECK: %[[Y:.*]] = tile.permute %[[X]]
+// CHECK: arith.mulf %[[Y]], %[[Y]]
+// CHECK: tile.load
+// CHECK: warp.mma
+func.func @turned(%p: !p, %b: !b, %zero: !c, %n: i32) -> !c {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %zero) -> !c : i32 {
+    %offset = tile.splat %i : i32 -> !i
+    %q = tile.addptr %p, %offset : !p, !i
+    %x = tile.load %q {warp.contiguity = 2 : i32} : !p
+    %y = tile.permute %x {order = array<i32: 1, 0>} : !a -> !t
+    %g = arith.mulf %y, %y : !t
+    %h = tile.permute %g {order = array<i32: 1, 0>} : !t -> !a
+    %d = warp.mma %h, %b, %acc {shape = array<i32: 16, 8, 16>} : !a * !b -> !c
+    scf.yield %d : !c
+  }
+  func.return %r : !c
 }
 
 // A mask and what stands where it is false are kept.

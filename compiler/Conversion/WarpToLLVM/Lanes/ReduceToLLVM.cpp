@@ -6,6 +6,7 @@
 //                                       %b = llvm.fadd %a, (shfl.bfly %a, 1)      and so on for 2, 4, 8 and 16
 
 #include "compiler/Conversion/WarpToLLVM/Lanes/Combine.h"
+#include "compiler/Conversion/WarpToLLVM/Lanes/Extrema.h"
 #include "compiler/Conversion/WarpToLLVM/Lanes/PartialPlaces.h"
 #include "dialects/Tile/IR/TileOps.h"
 #include "dialects/Warp/IR/WarpOps.h"
@@ -67,8 +68,11 @@ private:
     for (Value product : products)
       added.push_back({product});
     const Value truths = countedTruths();
+    const std::optional<Halves> halves = halvesReduced(op, source, e);
     if (products.empty())
-      added.push_back(truths ? SmallVector<Value>{truths} : llvm::to_vector(op.getSources()));
+      added.push_back(truths   ? SmallVector<Value>{truths}
+                      : halves ? SmallVector<Value>{halves->source}
+                               : llvm::to_vector(op.getSources()));
     const uint32_t repeated = source.freeBits()[InDim::Register];
     for (ArrayRef<Value> operands : added)
       for (uint32_t reg = 0; reg < source.size(InDim::Register); ++reg) {
@@ -81,15 +85,20 @@ private:
       }
     for (SmallVector<Tuple> &list : terms) {
       std::optional<Tuple> total = truths             ? Tuple{countOf(list)}
+                                   : halves           ? Tuple{extremumOf(op, *halves, firsts(list), e)}
                                    : products.empty() ? combineAtOnce(e, op.getCombiner(), list)
                                                       : combineChains(e, op.getCombiner(), list);
-      if (!total && products.empty())
+      if (!total && !truths && !halves && products.empty())
         total = combineTree(e, op.getCombiner(), list);
       if (!total)
         return failure();
       totals.push_back(*total);
     }
     return success();
+  }
+
+  static SmallVector<Value> firsts(ArrayRef<Tuple> list) {
+    return llvm::map_to_vector(list, [](const Tuple &tuple) { return tuple.front(); });
   }
 
   /// The truths that a sum of zeros and ones counts; null where it is none.
@@ -104,7 +113,7 @@ private:
   /// How many of a thread's truths hold: the first as a number, to which each other adds one where it holds.
   Value countOf(ArrayRef<Tuple> list) {
     constexpr size_t together = 8;
-    const SmallVector<Value> all = llvm::map_to_vector(list, [](const Tuple &truth) { return truth.front(); });
+    const SmallVector<Value> all = firsts(list);
     ArrayRef<Value> truths = all;
     SmallVector<Value> counts;
     for (; !truths.empty(); truths = truths.drop_front(std::min(together, truths.size()))) {
