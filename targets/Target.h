@@ -54,6 +54,7 @@ struct WarpgroupMma {
 struct WarpgroupUnit {
   List<WarpgroupMma> families;
   int32_t m = 64, leastN = 8, mostN = 256; ///< n is a multiple of `leastN`
+  int32_t leastM = 64;                     ///< rows of the lowest instruction; `m` are those of the highest
   int warps = 4;                           ///< the first one's number is a multiple of this
   int tileAlignment = 1024;                ///< bytes: where a tile's pattern of swizzled lines begins anew
   int tensorColumns = 0;                   ///< of tensor memory, where sums lie, m lanes of 32 bits; 0: in registers

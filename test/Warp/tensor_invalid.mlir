@@ -20,8 +20,8 @@ func.func @columns(%s: !warp.shared<8xi64, #s>) {
 
 #acc = #warp.layout<[64, 8], register = [[0, 1], [8, 0]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], warp = [[16, 0], [32, 0]]>
 func.func @load(%lanes: i32) {
-  // expected-error@+1 {{expected 32-bit elements, a row a thread, but got 'tensor<64x8xf32}}
-  %x = warp.tensor_load %lanes {column = 0 : i32} : tensor<64x8xf32, #acc>
+  // expected-error@+1 {{expected 32-bit elements in a layout of warpgroups' sums, but got 'tensor<64x8xf16}}
+  %x = warp.tensor_load %lanes {column = 0 : i32} : tensor<64x8xf16, #acc>
   return
 }
 

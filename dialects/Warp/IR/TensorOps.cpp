@@ -19,17 +19,22 @@ LogicalResult TensorBeginOp::verify() {
   return success();
 }
 
-/// Whether a tensor lies a row a thread.
-static bool liesByRows(Type type) {
+/// How warpgroups split sums; none of a tensor that lies otherwise.
+static std::optional<WarpgroupGrid> gridOf(Type type) {
   auto tensor = dyn_cast<RankedTensorType>(type);
   LayoutAttr layout = tensor ? layoutAttrOf(tensor) : LayoutAttr();
-  std::optional<WarpgroupGrid> grid = layout ? wgmmaGridOf(layout.getLayout()) : std::nullopt;
+  return layout ? wgmmaGridOf(layout.getLayout()) : std::nullopt;
+}
+
+/// Whether a tensor lies a row a thread.
+static bool liesByRows(Type type) {
+  std::optional<WarpgroupGrid> grid = gridOf(type);
   return grid && grid->m == tensorRows;
 }
 
 LogicalResult TensorLoadOp::verify() {
-  if (!liesByRows(getType()) || getElementTypeOrSelf(getType()).getIntOrFloatBitWidth() != 32)
-    return emitOpError() << "expected 32-bit elements, a row a thread, but got " << getType();
+  if (!gridOf(getType()) || getElementTypeOrSelf(getType()).getIntOrFloatBitWidth() != 32)
+    return emitOpError() << "expected 32-bit elements in a layout of warpgroups' sums, but got " << getType();
   return success();
 }
 
@@ -45,10 +50,11 @@ LogicalResult JoinColumnsOp::verify() {
 LogicalResult TensorProductOp::verify() {
   if (bool(getA()) == bool(getFrom()) || bool(getFrom()) != bool(getStored()))
     return emitOpError() << "expected operand a either in shared memory or 'from' a column as 'stored'";
-  if (!liesByRows(getSums()))
-    return emitOpError() << "expected sums that lie a row a thread, but got " << getSums();
+  std::optional<WarpgroupGrid> grid = gridOf(getSums());
+  if (!grid)
+    return emitOpError() << "expected sums in a layout of warpgroups, but got " << getSums();
   ArrayRef<int32_t> shape = getShape();
-  if (shape.size() != 3 || shape[0] != int32_t(tensorRows) || shape[1] % 16 != 0 || shape[1] > 256)
-    return emitOpError() << "expected a 'shape' [" << tensorRows << ", n, k], but got [" << shape << "]";
+  if (shape.size() != 3 || shape[0] != int32_t(grid->m) || shape[1] % 16 != 0 || shape[1] > 256)
+    return emitOpError() << "expected a 'shape' [" << grid->m << ", n, k], but got [" << shape << "]";
   return success();
 }

@@ -42,7 +42,8 @@ def Warp_TensorEndOp : Op<Warp_Dialect, "tensor_end", [MemoryEffects<[MemRead, M
 def Warp_TensorLoadOp : Op<Warp_Dialect, "tensor_load", [MemoryEffects<[MemRead]>]> {
   let summary = "sums from tensor memory";
   let description = [{
-    Each thread loads its row, which begins at column `column` of its warpgroup's. C1: the result has 32-bit elements in a layout `wgmmaAccLayout` of 128 rows. PTX: `tcgen05.ld.32x32b`, `tcgen05.wait::ld` (ISA 9.7.16.8).
+    Each thread loads its elements of a tile that begins at column `column` of its warpgroup's: of 128 rows one row, of 64 rows, which lie in the first 16 lanes of each warp, as `mma.m16n8` has sums. C1: the result has 32-bit elements in a layout `wgmmaAccLayout`.
+    PTX: `tcgen05.ld.32x32b` or `.16x256b`, `tcgen05.wait::ld` (ISA 9.7.16.8).
 
     ```mlir
     #acc = #warp.layout<[128, 16], register = [[0, 1], [0, 2], [0, 4], [0, 8]], lane = [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0]], warp = [[32, 0], [64, 0]]>
@@ -58,8 +59,8 @@ def Warp_TensorLoadOp : Op<Warp_Dialect, "tensor_load", [MemoryEffects<[MemRead]
 def Warp_TensorStoreOp : Op<Warp_Dialect, "tensor_store", [MemoryEffects<[MemWrite]>]> {
   let summary = "sums, or an operand a, to tensor memory";
   let description = [{
-    Each thread stores its row from column `column` of its warpgroup's on; of narrower elements as many as fill 32 bits share a column. C1: the layout is one of 128 rows, `wgmmaAccLayout` or `wgmmaALayout`.
-    PTX: `tcgen05.st.32x32b`, `tcgen05.wait::st` (ISA 9.7.16.8).
+    Each thread stores its elements from column `column` of its warpgroup's on, as `warp.tensor_load` loads them; of narrower elements as many as fill 32 bits share a column. C1: the layout is `wgmmaAccLayout` or `wgmmaALayout`.
+    PTX: `tcgen05.st.32x32b`, of 64 rows `.16x256b` for sums and `.16x128b` for an operand, `tcgen05.wait::st` (ISA 9.7.16.8).
 
     ```mlir
     #acc = #warp.layout<[128, 16], register = [[0, 1], [0, 2], [0, 4], [0, 8]], lane = [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0]], warp = [[32, 0], [64, 0]]>
@@ -91,7 +92,7 @@ def Warp_TensorScaleOp : Op<Warp_Dialect, "tensor_scale", [MemoryEffects<[MemRea
   let summary = "multiply sums in tensor memory";
   let description = [{
     Each thread multiplies its row, a few columns at a time, by the factors of `by`, which has the sums' type. C1: as of `warp.tensor_load`.
-    PTX: `tcgen05.ld.32x32b`, `tcgen05.st.32x32b` and their waits (ISA 9.7.16.8).
+    PTX: `tcgen05.ld`, `tcgen05.st` and their waits (ISA 9.7.16.8).
 
     ```mlir
     #acc = #warp.layout<[128, 16], register = [[0, 1], [0, 2], [0, 4], [0, 8]], lane = [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0]], warp = [[32, 0], [64, 0]]>

@@ -27,11 +27,11 @@ Attempt refuse(std::string hindrance) { return {std::nullopt, std::move(hindranc
 
 /// How many warpgroups split rows and columns: rows first, as those of B are then read by all at once.
 std::optional<warp::WarpgroupGrid> gridFor(int64_t M, int64_t N, const targets::WarpgroupUnit &unit, int warps) {
-  unsigned groups = warps / unit.warps;
-  unsigned rows = std::min<int64_t>(groups, M / unit.m), columns = groups / rows;
+  unsigned groups = warps / unit.warps, m = std::min<int64_t>(M, unit.m);
+  unsigned rows = std::min<int64_t>(groups, M / m), columns = groups / rows;
   if (N / columns < leastColumns)
     return std::nullopt;
-  return warp::WarpgroupGrid{rows, columns, unsigned(unit.m)};
+  return warp::WarpgroupGrid{rows, columns, m};
 }
 
 /// Along which axis the tiles of operands lie that no descriptor turns, each in one way for all of its products.
@@ -84,21 +84,21 @@ Attempt planProduct(tile::DotOp dot, LinesAlongK &lines, const TargetInfo &targe
     return refuse("a program's products of f32 are made where their operands are rounded");
   if (warps % unit.warps != 0)
     return refuse(llvm::formatv("{0} warps are no whole warpgroups of {1}", warps, unit.warps));
-  if (M < unit.m || N < leastColumns || K < std::max<int64_t>(leastInner, family->k))
+  if (M < unit.leastM || N < leastColumns || K < std::max<int64_t>(leastInner, family->k))
     return refuse(llvm::formatv("a product of {0} × {1} × {2} does not fill an instruction of {3} × {4} × {5}", M, N, K,
-                                unit.m, leastColumns, family->k));
+                                unit.leastM, leastColumns, family->k));
   std::optional<warp::WarpgroupGrid> grid = gridFor(M, N, unit, warps);
   if (!grid)
     return refuse(llvm::formatv("{0} warps are more than a product of {1} × {2} fills", warps, M, N));
   int64_t columns = N / grid->columns, sums = M / grid->rows * columns;
-  if (unit.tensorColumns ? sums * warps / unit.warps > int64_t(unit.m) * unit.tensorColumns
+  if (unit.tensorColumns ? sums * warps / unit.warps > int64_t(grid->m) * unit.tensorColumns
                          : sums / (unit.warps * target.warpSize) > mostAccumulators)
     return refuse(llvm::formatv("sums of {0} × {1} for each warpgroup do not fit {2}", M / grid->rows, columns,
                                 unit.tensorColumns ? "tensor memory" : "registers"));
   if (StringRef hindrance = family->turned ? "" : lines.add(dot); !hindrance.empty())
     return refuse(hindrance.str());
   DotPlan plan;
-  plan.instruction = {unit.m, int32_t(std::min<int64_t>(columns, unit.mostN)), family->k};
+  plan.instruction = {int32_t(grid->m), int32_t(std::min<int64_t>(columns, unit.mostN)), family->k};
   plan.groups = *grid;
   return {plan, ""};
 }

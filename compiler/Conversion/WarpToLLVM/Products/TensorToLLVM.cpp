@@ -96,7 +96,23 @@ LogicalResult lowerTensorEnd(TensorEndOp op, Emitter &e) {
   return success();
 }
 
-/// The pieces that an access of `count` words is made of: a first one, and how many.
+/// How an access of words is spelt: its shape, and how many words of a thread, and columns, one of its repetitions has.
+struct Access {
+  StringRef shape;
+  size_t words, columns;
+};
+
+/// Sums of 128 rows, and operands of products of as many, have a row a thread; those of 64 rows lie as the fragments of
+/// `mma.m16n8` do (PTX ISA 9.7.16.2.3).
+Access accessOf(RankedTensorType type) {
+  std::optional<WarpgroupGrid> grid = wgmmaGridOf(layoutOf(type));
+  bool byRows = layoutOf(type).bases(InDim::Lane).front() == layoutOf(type).linearize({1, 0});
+  if (byRows)
+    return {"32x32b", 1, 1};
+  return type.getElementTypeBitWidth() == 32 && grid ? Access{"16x256b", 4, 8} : Access{"16x128b", 2, 4};
+}
+
+/// The pieces that an access of `count` words is made of: the first word of each, and how many.
 template <typename Emit> void inPieces(size_t count, Emit emit) {
   constexpr size_t most = 32;
   for (size_t first = 0; first < count;) {
@@ -113,21 +129,28 @@ std::string listFrom(size_t first, size_t count) {
   return "{" + names + "}";
 }
 
-SmallVector<Value> loadPiece(Value lanes, int64_t column, size_t words, Type element, Emitter &e) {
+/// Some words from a word of a tile on, which begins at `column`.
+SmallVector<Value> loadPiece(Value lanes, int64_t column, size_t first, size_t words, RankedTensorType type,
+                             Emitter &e) {
+  const Access access = accessOf(type);
+  Type element = type.getElementType();
   std::string constraints;
   for (size_t i = 0; i < words; ++i)
     constraints += element.isF32() ? "=f," : "=r,";
   return e.inlineAsm(
-      llvm::formatv("tcgen05.ld.sync.aligned.32x32b.x{0}.b32 {1}, [${0}+{2}]; tcgen05.wait::ld.sync.aligned;", words,
-                    listFrom(0, words), column)
+      llvm::formatv("tcgen05.ld.sync.aligned.{0}.x{1}.b32 {2}, [${3}+{4}]; tcgen05.wait::ld.sync.aligned;",
+                    access.shape, words / access.words, listFrom(0, words), words,
+                    column + first / access.words * access.columns)
           .str(),
       constraints + "r,~{memory}", SmallVector<Type>(words, element), lanes, /*sideEffects=*/true);
 }
 
-void storePiece(ArrayRef<Value> words, Value lanes, int64_t column, Emitter &e) {
+void storePiece(ArrayRef<Value> words, Value lanes, int64_t column, size_t first, RankedTensorType type, Emitter &e) {
+  const Access access = accessOf(type);
   SmallVector<Value> operands(words);
   operands.push_back(lanes);
-  act(llvm::formatv("tcgen05.st.sync.aligned.32x32b.x{0}.b32 [${0}+{1}], {2};", words.size(), column,
+  act(llvm::formatv("tcgen05.st.sync.aligned.{0}.x{1}.b32 [${2}+{3}], {4};", access.shape,
+                    words.size() / access.words, words.size(), column + first / access.words * access.columns,
                     listFrom(0, words.size()))
           .str(),
       {}, operands, e);
@@ -138,8 +161,8 @@ void awaitStores(Emitter &e) { act("tcgen05.wait::st.sync.aligned;", {}, {}, e);
 LogicalResult lowerTensorLoad(TensorLoadOp op, Emitter &e) {
   Registers registers;
   inPieces(*registerCount(op.getType()), [&](size_t first, size_t words) {
-    llvm::append_range(registers, loadPiece(e.scalar(op.getLanes()), op.getColumn() + first, words,
-                                            getElementTypeOrSelf(op.getType()), e));
+    llvm::append_range(registers, loadPiece(e.scalar(op.getLanes()), op.getColumn(), first, words,
+                                            cast<RankedTensorType>(op.getType()), e));
   });
   e.bind(op.getResult(), registers);
   return success();
@@ -158,7 +181,8 @@ SmallVector<Value> wordsOf(Value value, Emitter &e) {
 LogicalResult lowerTensorStore(TensorStoreOp op, Emitter &e) {
   SmallVector<Value> words = wordsOf(op.getValue(), e);
   inPieces(words.size(), [&](size_t first, size_t count) {
-    storePiece(ArrayRef(words).slice(first, count), e.scalar(op.getLanes()), op.getColumn() + first, e);
+    storePiece(ArrayRef(words).slice(first, count), e.scalar(op.getLanes()), op.getColumn(), first,
+               cast<RankedTensorType>(op.getValue().getType()), e);
   });
   awaitStores(e);
   return success();
@@ -168,15 +192,15 @@ LogicalResult lowerTensorScale(TensorScaleOp op, Emitter &e) {
   ArrayRef<Value> factors = e.registers(op.getBy());
   Value lanes = e.scalar(op.getLanes());
   inPieces(factors.size(), [&](size_t first, size_t count) {
-    const int64_t column = op.getColumn() + first;
-    SmallVector<Value> words = loadPiece(lanes, column, count, factors.front().getType(), e);
+    auto type = cast<RankedTensorType>(op.getBy().getType());
+    SmallVector<Value> words = loadPiece(lanes, op.getColumn(), first, count, type, e);
     for (size_t i = 0; i < count; i += 2) {
       Value pair = LLVM::FMulOp::create(e.b, e.loc, pairedUp(words[i], words[i + 1], e),
                                         pairedUp(factors[first + i], factors[first + i + 1], e));
       for (unsigned half : {0, 1})
         words[i + half] = LLVM::ExtractElementOp::create(e.b, e.loc, pair, e.i32(half));
     }
-    storePiece(words, lanes, column, e);
+    storePiece(words, lanes, op.getColumn(), first, type, e);
   });
   awaitStores(e);
   return success();
@@ -235,7 +259,7 @@ StringRef kindOfProduct(Type element) {
 /// The code of a product: one statement for each instruction, those of a tile after one another.
 class TensorProduct {
 public:
-  TensorProduct(TensorProductOp op, Emitter &e, WarpgroupGrid grid) : op(op), e(e), assembly(e) {
+  TensorProduct(TensorProductOp op, Emitter &e, WarpgroupGrid grid) : op(op), e(e), assembly(e), m(grid.m) {
     auto sums = cast<RankedTensorType>(op.getSums());
     auto bType = cast<SharedType>(op.getB().getType());
     rows = sums.getDimSize(0) / grid.rows;
@@ -262,10 +286,10 @@ public:
     if (a)
       code += llvm::formatv("mov.b32 ha, {0}; ", a->high() | version).str();
     code += llvm::formatv("mov.b32 hb, {0}; ", b->high() | version).str();
-    const uint32_t descriptor = instructionDescriptor(element, a && a->operand.turned, b->operand.turned, tensorRows, n);
-    for (int64_t row = 0; row < rows; row += tensorRows)
+    const uint32_t descriptor = instructionDescriptor(element, a && a->operand.turned, b->operand.turned, m, n);
+    for (int64_t row = 0; row < rows; row += m)
       for (int64_t column = 0; column < columns; column += n) {
-        code += llvm::formatv("add.u32 sums, {0}, {1}; ", area, op.getColumn() + row / tensorRows * columns + column);
+        code += llvm::formatv("add.u32 sums, {0}, {1}; ", area, op.getColumn() + row / m * columns + column);
         for (int64_t step = 0; step < inner; step += k) {
           code += b->step("b", b->operand.offset(column, step));
           std::string from = "da";
@@ -273,7 +297,7 @@ public:
             code += a->step("a", a->operand.offset(row, step));
           } else {
             code += llvm::formatv("add.u32 from, {0}, {1}; ", area,
-                                  *op.getFrom() + row / tensorRows * (inner / k * wordsOfStep) + step / k * wordsOfStep);
+                                  *op.getFrom() + row / m * (inner / k * wordsOfStep) + step / k * wordsOfStep);
             from = "[from]";
           }
           code += llvm::formatv("@acts tcgen05.mma.cta_group::1.kind::{0} [sums], {1}, db, {2}, {3}; ", kindOfProduct(element), from, descriptor, op.getZero() && step == 0 ? "none" : "old");
@@ -294,7 +318,7 @@ private:
   TensorProductOp op;
   Emitter &e;
   Assembly assembly;
-  int64_t rows, columns, inner;
+  int64_t m, rows, columns, inner;
   std::string area, leads;
   std::optional<InShared> a, b;
 };

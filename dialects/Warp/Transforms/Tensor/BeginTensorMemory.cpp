@@ -28,7 +28,9 @@ struct BeginTensorMemory : weft::warp::impl::WarpBeginTensorMemoryBase<BeginTens
 };
 } // namespace
 
-bool weft::warp::isInTensorMemory(WgmmaOp product) { return product.getShape()[0] == int32_t(tensorRows); }
+bool weft::warp::isInTensorMemory(WgmmaOp product) {
+  return product.getShape()[0] == int32_t(tensorRows) || TargetInfo::ofOrDefault(product).warpgroups.tensorColumns != 0;
+}
 
 SharedType weft::warp::tensorSlots(func::FuncOp kernel, const TargetInfo &target) {
   bool any = kernel->walk([](WgmmaOp product) {

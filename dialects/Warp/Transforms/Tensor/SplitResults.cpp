@@ -118,7 +118,7 @@ void splitResults(func::FuncOp kernel) {
     auto type = cast<RankedTensorType>(load.getType());
     WarpgroupGrid grid = *wgmmaGridOf(layoutAttrOf(type).getLayout());
     // Registers are the columns of one tile.
-    if (type.getDimSize(0) != int64_t(tensorRows) * grid.rows || registersOf(type) < fewestColumns)
+    if (grid.m != tensorRows || type.getDimSize(0) != int64_t(tensorRows) * grid.rows || registersOf(type) < fewestColumns)
       continue;
     if (SmallVector<Operation *> ops = narrowing(load); !ops.empty())
       Splitter(load, grid).run(ops);

@@ -240,24 +240,29 @@ static void number(Block &block, Numbers &numbers, unsigned &clock) {
   }
 }
 
-/// Columns of 32 bits that a warpgroup's part of a value takes.
-static int64_t columnsOf(Type type) {
+/// Columns of 32 bits that a warpgroup's part of a value takes for products of `m` rows, which fill as many lanes.
+static int64_t columnsOf(Type type, int64_t m) {
   auto tensor = cast<RankedTensorType>(type);
   int64_t registers = layoutAttrOf(tensor).getLayout().size(InDim::Register);
-  return llvm::divideCeil(registers * tensor.getElementTypeBitWidth(), 32);
+  return llvm::divideCeil(registers * tensor.getElementTypeBitWidth(), 32) * (tensorRows / m);
 }
+
+/// Rows of the instructions of sums; those of operands are of one kind in a kernel.
+static int64_t rowsOf(Type sums) { return wgmmaGridOf(layoutAttrOf(sums).getLayout())->m; }
 
 static llvm::MapVector<int32_t, TileColumns> findTiles(func::FuncOp kernel) {
   llvm::MapVector<int32_t, TileColumns> tiles;
-  llvm::DenseSet<int32_t> ofOperands;
+  // A store to an operand's tile is of as many rows as the product that reads it.
+  llvm::DenseMap<int32_t, int64_t> rowsOfOperand;
   kernel.walk([&](TensorProductOp product) {
     if (product.getFrom())
-      ofOperands.insert(*product.getFrom());
+      rowsOfOperand[*product.getFrom()] = rowsOf(product.getSums());
   });
   auto add = [&](int32_t number, Type type, Operation *op) {
     TileColumns &tile = tiles[number];
-    tile.count = std::max(tile.count, columnsOf(type));
-    tile.webs[ofOperands.contains(number) ? op->getBlock() : nullptr].ops.push_back(op);
+    auto operand = rowsOfOperand.find(number);
+    tile.count = std::max(tile.count, columnsOf(type, operand != rowsOfOperand.end() ? operand->second : rowsOf(type)));
+    tile.webs[rowsOfOperand.contains(number) ? op->getBlock() : nullptr].ops.push_back(op);
   };
   kernel.walk([&](Operation *op) {
     if (auto load = dyn_cast<TensorLoadOp>(op))

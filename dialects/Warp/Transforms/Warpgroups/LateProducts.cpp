@@ -92,7 +92,9 @@ static StringRef whyNoColumns(scf::ForOp loop, const ProductRegisters &registers
   for (Value carried : loop.getRegionIterArgs())
     if (auto sums = dyn_cast<RankedTensorType>(carried.getType()); sums && sums.getRank() == 2)
       columns += registersOf(carried);
-  if (columns * threadsOf(loop) > int64_t(target.warpgroups.tensorColumns) * target.warpgroups.m)
+  const auto products = loop.getBody()->getOps<WgmmaOp>();
+  const int64_t lanes = products.empty() ? target.warpgroups.m : (*products.begin()).getShape()[0];
+  if (columns * threadsOf(loop) > int64_t(target.warpgroups.tensorColumns) * lanes)
     return "tensor memory does not hold its sums and its operand beside the other products' sums";
   return registers.fromZero + registers.operands > most ? "a thread's registers do not hold its operand beside scores"
                                                         : "";
