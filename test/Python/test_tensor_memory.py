@@ -32,8 +32,12 @@ def judge(kernel, *args, **options):
     return report
 
 
-#: Lines of 32, 64 and 128 bytes and panels of them; two tiles of a warpgroup; warpgroups along both axes.
+#: Lines of 32, 64 and 128 bytes and panels of them; two tiles of a warpgroup; warpgroups along both axes. Instructions of
+#: 64 rows, whose sums lie in half of the lanes, and of 128.
 TILES = [
+    ((64, 16, 16), 4),
+    ((64, 256, 32), 4),
+    ((64, 128, 64), 8),
     ((128, 16, 16), 4),
     ((128, 64, 64), 4),
     ((256, 32, 32), 4),
@@ -93,7 +97,7 @@ def test_integers(warps):
 
 
 #: Head sizes, rows, keys, warps: one and two warpgroups, scores and sums of one and of several instructions.
-ATTENTION = [(64, 128, 64, 4), (64, 256, 128, 8), (128, 256, 128, 8), (256, 128, 64, 4), (16, 128, 128, 4)]
+ATTENTION = [(64, 64, 64, 4), (128, 64, 128, 8), (64, 128, 64, 4), (64, 256, 128, 8), (128, 256, 128, 8), (256, 128, 64, 4), (16, 128, 128, 4)]
 
 
 @pytest.mark.parametrize("dtype", ["fp16", "bf16"])
