@@ -212,6 +212,20 @@ def edges(D: int, pattern: str, target: str) -> list[int]:
     return sorted(loop.count for loops in loops_of(ptx, target).values() for loop in loops if loop.matrix)[1:]
 
 
+def in_tensor_memory(target: str) -> None:
+    """Of programs whose sums are in tensor memory: what a warp takes for a block of keys, 32 rows of them for each warp,
+    that of the thread which starts products, without the branch in which a row's maximum grows."""
+    for D in (64, 128, 256):
+        for name, program in (("full", full), ("causal", causal)):
+            ptx = program_ptx(program, D, target)
+            resources = assemble(ptx, target)
+            assert resources is not None, "ptxas was found"
+            loops = [loop for found in loops_of(ptx, target).values() for loop in found if loop.matrix and loop.inner]
+            counted = sorted((loop.count, sum(each.name != "NOP" for each in loop.whole)) for loop in loops)
+            listed = ", ".join(f"{path} ({whole})" for path, whole in counted)
+            print(f"D {D:3}, {name:6}: {listed}; registers {resources.registers}, spilled {resources.spilled_bytes}")
+
+
 def tritons(D: int) -> Interior:
     """Triton's loop of the same source at the same tiling."""
     text = parse(signature(D))
@@ -258,6 +272,10 @@ def main() -> int:
     if not (find_tool("ptxas") and find_tool("nvdisasm")):
         print("ptxas or nvdisasm was not found: nothing to count")
         return 1
+    if "tcgen05" in program_ptx(full, 64, target):
+        print("programs at their default schedules, fp16: instructions of a block's loops, with all branches in brackets")
+        in_tensor_memory(target)
+        return 0
     for D in (64, 128):
         columns = {"Weft": ours(D, target), "program": programs(D, target)}
         anchors = ANCHORS[D] if target_named(target).warpgroup_mma else {}
