@@ -273,7 +273,9 @@ def main() -> int:
         print("ptxas or nvdisasm was not found: nothing to count")
         return 1
     if "tcgen05" in program_ptx(full, 64, target):
-        print("programs at their default schedules, fp16: instructions of a block's loops, with all branches in brackets")
+        print(
+            "programs at their default schedules, fp16: instructions of a block's loops, with all branches in brackets"
+        )
         in_tensor_memory(target)
         return 0
     for D in (64, 128):

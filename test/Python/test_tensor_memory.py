@@ -97,7 +97,15 @@ def test_integers(warps):
 
 
 #: Head sizes, rows, keys, warps: one and two warpgroups, scores and sums of one and of several instructions.
-ATTENTION = [(64, 64, 64, 4), (128, 64, 128, 8), (64, 128, 64, 4), (64, 256, 128, 8), (128, 256, 128, 8), (256, 128, 64, 4), (16, 128, 128, 4)]
+ATTENTION = [
+    (64, 64, 64, 4),
+    (128, 64, 128, 8),
+    (64, 128, 64, 4),
+    (64, 256, 128, 8),
+    (128, 256, 128, 8),
+    (256, 128, 64, 4),
+    (16, 128, 128, 4),
+]
 
 
 @pytest.mark.parametrize("dtype", ["fp16", "bf16"])

@@ -39,7 +39,9 @@ LogicalResult TensorLoadOp::verify() {
 }
 
 LogicalResult JoinColumnsOp::verify() {
-  auto registers = [](Type type) { return layoutAttrOf(cast<RankedTensorType>(type)).getLayout().size(InDim::Register); };
+  auto registers = [](Type type) {
+    return layoutAttrOf(cast<RankedTensorType>(type)).getLayout().size(InDim::Register);
+  };
   TypeRange pieces = getPieces().getTypes();
   if (pieces.empty() || !llvm::all_equal(pieces) || !liesByRows(pieces.front()) || !liesByRows(getType()) ||
       registers(pieces.front()) * pieces.size() != registers(getType()))

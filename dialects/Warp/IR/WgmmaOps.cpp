@@ -60,8 +60,8 @@ LogicalResult WgmmaOp::verify() {
   ArrayRef<int32_t> shape = getShape();
   if (shape.size() != 3 || shape[0] != int32_t(grid->m) || shape[1] < 8 || shape[1] > 256 || shape[2] < 1 ||
       acc.getDimSize(1) / grid->columns % shape[1] != 0 || a[1] % shape[2] != 0)
-    return emitOpError() << "expected a 'shape' [" << grid->m << ", n, k] whose instructions fill each warpgroup's product, but got ["
-                         << shape << "]";
+    return emitOpError() << "expected a 'shape' [" << grid->m
+                         << ", n, k] whose instructions fill each warpgroup's product, but got [" << shape << "]";
   if (failed(verifyShared(*this, getA().getType(), 1)) || failed(verifyShared(*this, getB().getType(), 0)))
     return failure();
   return success();

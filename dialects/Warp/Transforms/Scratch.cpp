@@ -1,11 +1,11 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 #include "dialects/Warp/Transforms/Scratch.h"
-#include "dialects/Warp/Transforms/Tensor/TensorProducts.h"
 #include "compiler/Target/TargetInfo.h"
 #include "dialects/Tile/IR/TileOps.h"
 #include "dialects/Warp/IR/WarpOps.h"
 #include "dialects/Warp/Layout/ShuffleExchange.h"
 #include "dialects/Warp/Layout/ShuffleGather.h"
+#include "dialects/Warp/Transforms/Tensor/TensorProducts.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/MathExtras.h"
 

@@ -20,9 +20,7 @@ constexpr unsigned groupWarps = 4, lanesOfWarp = 32, barrierBytes = 8;
 /// Lanes are the upper half of an address of tensor memory (PTX ISA 9.7.16.1.1).
 constexpr unsigned laneShift = 16;
 
-Value wordAddress(Value pointer, Emitter &e) {
-  return LLVM::PtrToIntOp::create(e.b, e.loc, e.b.getI32Type(), pointer);
-}
+Value wordAddress(Value pointer, Emitter &e) { return LLVM::PtrToIntOp::create(e.b, e.loc, e.b.getI32Type(), pointer); }
 
 /// Which warpgroup a thread is of, the same in a warp's threads.
 Value groupOf(Emitter &e) { return groupNumber(e, 1, e.warps / groupWarps); }
@@ -41,9 +39,8 @@ void act(StringRef code, Value where, ArrayRef<Value> operands, Emitter &e) {
 
 /// Whether a thread's number is below `count`, as a predicate.
 Value isBelow(Value number, int64_t count, Emitter &e) {
-  return e.atEntry([&]() -> Value {
-    return LLVM::ICmpOp::create(e.b, e.loc, LLVM::ICmpPredicate::ult, number, e.i32(count));
-  });
+  return e.atEntry(
+      [&]() -> Value { return LLVM::ICmpOp::create(e.b, e.loc, LLVM::ICmpPredicate::ult, number, e.i32(count)); });
 }
 
 /// The number of a warp in its warpgroup, the same in its threads as ptxas knows.
@@ -149,9 +146,8 @@ void storePiece(ArrayRef<Value> words, Value lanes, int64_t column, size_t first
   const Access access = accessOf(type);
   SmallVector<Value> operands(words);
   operands.push_back(lanes);
-  act(llvm::formatv("tcgen05.st.sync.aligned.{0}.x{1}.b32 [${2}+{3}], {4};", access.shape,
-                    words.size() / access.words, words.size(), column + first / access.words * access.columns,
-                    listFrom(0, words.size()))
+  act(llvm::formatv("tcgen05.st.sync.aligned.{0}.x{1}.b32 [${2}+{3}], {4};", access.shape, words.size() / access.words,
+                    words.size(), column + first / access.words * access.columns, listFrom(0, words.size()))
           .str(),
       {}, operands, e);
 }
@@ -208,9 +204,8 @@ LogicalResult lowerTensorScale(TensorScaleOp op, Emitter &e) {
 
 LogicalResult lowerTensorReady(TensorReadyOp, Emitter &e) {
   Value group = groupOf(e);
-  Value barrier = e.atEntry([&]() -> Value {
-    return LLVM::SubOp::create(e.b, e.loc, e.i32(e.target.namedBarriers - 1), group);
-  });
+  Value barrier =
+      e.atEntry([&]() -> Value { return LLVM::SubOp::create(e.b, e.loc, e.i32(e.target.namedBarriers - 1), group); });
   act(llvm::formatv("{0} bar.sync $0, {1}; {2}", fenceBefore, groupWarps * lanesOfWarp, fenceAfter).str(), {}, barrier,
       e);
   return success();
@@ -221,8 +216,8 @@ Value barrierOf(Value slots, Value count, int64_t barriers, Emitter &e) {
   Value first = wordAddress(e.scalar(slots), e);
   if (e.warps > groupWarps) {
     Value group = groupOf(e);
-    Value distance = e.atEntry(
-        [&]() -> Value { return LLVM::MulOp::create(e.b, e.loc, group, e.i32(barriers * barrierBytes)); });
+    Value distance =
+        e.atEntry([&]() -> Value { return LLVM::MulOp::create(e.b, e.loc, group, e.i32(barriers * barrierBytes)); });
     first = LLVM::AddOp::create(e.b, e.loc, first, distance);
   }
   if (barriers == 1)
@@ -244,8 +239,8 @@ uint32_t instructionDescriptor(Type element, bool aTurned, bool bTurned, int64_t
   StringRef name = nameOfOperand(element);
   uint32_t type = llvm::StringSwitch<uint32_t>(name).Cases({"bf16", "e5m2", "s8"}, 1).Case("tf32", 2).Default(0);
   uint32_t sums = element.isInteger() ? 2 : 1;
-  return sums << 4 | type << 7 | type << 10 | uint32_t(aTurned) << 15 | uint32_t(bTurned) << 16 | uint32_t(n >> 3) << 17 |
-         uint32_t(m >> 4) << 24;
+  return sums << 4 | type << 7 | type << 10 | uint32_t(aTurned) << 15 | uint32_t(bTurned) << 16 |
+         uint32_t(n >> 3) << 17 | uint32_t(m >> 4) << 24;
 }
 
 StringRef kindOfProduct(Type element) {
@@ -282,7 +277,8 @@ public:
     // Bit 46: the version of descriptors here (PTX ISA 9.7.16.4.1). Swizzles are numbered as for wgmma in steps of two.
     constexpr uint32_t version = 1 << 14;
     std::string code = "{ .reg .pred acts, old, none; .reg .b32 la, lb, ha, hb, sums, from; .reg .b64 da, db; "
-                       "@!" + leads + " bra others; elect.sync _|acts, -1; setp.eq.u32 old, 0, 0; setp.ne.u32 none, 0, 0; ";
+                       "@!" +
+                       leads + " bra others; elect.sync _|acts, -1; setp.eq.u32 old, 0, 0; setp.ne.u32 none, 0, 0; ";
     if (a)
       code += llvm::formatv("mov.b32 ha, {0}; ", a->high() | version).str();
     code += llvm::formatv("mov.b32 hb, {0}; ", b->high() | version).str();
@@ -300,17 +296,19 @@ public:
                                   *op.getFrom() + row / m * (inner / k * wordsOfStep) + step / k * wordsOfStep);
             from = "[from]";
           }
-          code += llvm::formatv("@acts tcgen05.mma.cta_group::1.kind::{0} [sums], {1}, db, {2}, {3}; ", kindOfProduct(element), from, descriptor, op.getZero() && step == 0 ? "none" : "old");
+          code += llvm::formatv("@acts tcgen05.mma.cta_group::1.kind::{0} [sums], {1}, db, {2}, {3}; ",
+                                kindOfProduct(element), from, descriptor, op.getZero() && step == 0 ? "none" : "old");
         }
       }
     Value count = e.productsSoFar();
     const int64_t barriers = barriersOf(op.getSlots());
     Value number = LLVM::LoadOp::create(e.b, e.loc, e.b.getI32Type(), count);
     std::string barrier = assembly.in(barrierOf(op.getSlots(), number, barriers, e), "r");
-    assembly.emit(code + llvm::formatv("@acts tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [{0}]; "
-                                       "others: }",
-                                       barrier)
-                             .str());
+    assembly.emit(code +
+                  llvm::formatv("@acts tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [{0}]; "
+                                "others: }",
+                                barrier)
+                      .str());
     LLVM::StoreOp::create(e.b, e.loc, LLVM::AddOp::create(e.b, e.loc, number, e.i32(1)), count);
   }
 

@@ -33,9 +33,10 @@ bool weft::warp::isInTensorMemory(WgmmaOp product) {
 }
 
 SharedType weft::warp::tensorSlots(func::FuncOp kernel, const TargetInfo &target) {
-  bool any = kernel->walk([](WgmmaOp product) {
-                     return isInTensorMemory(product) ? WalkResult::interrupt() : WalkResult::advance();
-                   })
+  bool any = kernel
+                 ->walk([](WgmmaOp product) {
+                   return isInTensorMemory(product) ? WalkResult::interrupt() : WalkResult::advance();
+                 })
                  .wasInterrupted();
   if (!any)
     return {};

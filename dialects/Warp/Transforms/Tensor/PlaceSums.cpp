@@ -72,9 +72,7 @@ private:
   bool holds(Value value) { return contents.lookup(chains.leader(value)) == value; }
   /// The chains that products under an op write, and those that it carries.
   llvm::SmallDenseSet<Value> writtenBy(Operation *op);
-  void wait(int pending) {
-    TensorWaitOp::create(b, kernel.getLoc(), begin.getSlots(), pending);
-  }
+  void wait(int pending) { TensorWaitOp::create(b, kernel.getLoc(), begin.getSlots(), pending); }
   void eraseProducts();
 
   func::FuncOp kernel;
@@ -343,12 +341,10 @@ static void scaleInPlace(func::FuncOp kernel) {
       continue;
     for (unsigned index : {0, 1}) {
       auto load = product->getOperand(index).getDefiningOp<TensorLoadOp>();
-      if (!load || !load->hasOneUse() || load.getColumn() != store.getColumn() ||
-          load->getBlock() != store->getBlock())
+      if (!load || !load->hasOneUse() || load.getColumn() != store.getColumn() || load->getBlock() != store->getBlock())
         continue;
       OpBuilder b(store);
-      TensorScaleOp::create(b, store.getLoc(), product->getOperand(1 - index), store.getLanes(),
-                            store.getColumnAttr());
+      TensorScaleOp::create(b, store.getLoc(), product->getOperand(1 - index), store.getLanes(), store.getColumnAttr());
       store->erase();
       product->erase();
       load->erase();

@@ -100,8 +100,8 @@ private:
     SplatElementsAttr constant;
     matchPattern(value, m_Constant(&constant));
     auto shaped = cast<ShapedType>(type);
-    return piece = arith::ConstantOp::create(
-               b, value.getLoc(), DenseElementsAttr::get(shaped, constant.getSplatValue<Attribute>()));
+    return piece = arith::ConstantOp::create(b, value.getLoc(),
+                                             DenseElementsAttr::get(shaped, constant.getSplatValue<Attribute>()));
   }
 
   TensorLoadOp load;
@@ -118,7 +118,8 @@ void splitResults(func::FuncOp kernel) {
     auto type = cast<RankedTensorType>(load.getType());
     WarpgroupGrid grid = *wgmmaGridOf(layoutAttrOf(type).getLayout());
     // Registers are the columns of one tile.
-    if (grid.m != tensorRows || type.getDimSize(0) != int64_t(tensorRows) * grid.rows || registersOf(type) < fewestColumns)
+    if (grid.m != tensorRows || type.getDimSize(0) != int64_t(tensorRows) * grid.rows ||
+        registersOf(type) < fewestColumns)
       continue;
     if (SmallVector<Operation *> ops = narrowing(load); !ops.empty())
       Splitter(load, grid).run(ops);

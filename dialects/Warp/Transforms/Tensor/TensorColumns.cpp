@@ -24,9 +24,10 @@ static bool hasProduct(Operation *op) {
 }
 
 static bool isTouchedByItself(Operation *op) {
-  return op->walk([](Operation *inner) {
-             return isa<TensorLoadOp, TensorStoreOp, TensorScaleOp>(inner) ? WalkResult::interrupt() : WalkResult::advance();
-           })
+  return op
+      ->walk([](Operation *inner) {
+        return isa<TensorLoadOp, TensorStoreOp, TensorScaleOp>(inner) ? WalkResult::interrupt() : WalkResult::advance();
+      })
       .wasInterrupted();
 }
 
