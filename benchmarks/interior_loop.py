@@ -213,8 +213,8 @@ def edges(D: int, pattern: str, target: str) -> list[int]:
 
 
 def in_tensor_memory(target: str) -> None:
-    """Of programs whose sums are in tensor memory: what a warp takes for a block of keys, 32 rows of them for each warp,
-    that of the thread which starts products, without the branch in which a row's maximum grows."""
+    """Of programs whose sums are in tensor memory: what the warp that starts products takes for 32 rows and a block of
+    keys, without the branch in which a row's maximum grows."""
     for D in (64, 128, 256):
         for name, program in (("full", full), ("causal", causal)):
             ptx = program_ptx(program, D, target)

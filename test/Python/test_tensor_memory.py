@@ -1,6 +1,6 @@
 # Part of Weft. SPDX-License-Identifier: Apache-2.0
-"""Products whose sums are in tensor memory: right against float64 in every form, no finding of the simulator whatever is
-early or late, nothing that it advises against, no spill; and kernels that do not fit there, by instructions of warps.
+"""Products whose sums are in tensor memory: right against float64 in every form, no finding of the simulator whatever
+is early or late, nothing that it advises against, no spill; and what does not fit there, by instructions of warps.
 """
 
 import math
@@ -19,7 +19,7 @@ from weft.programs.compiled import compiled
 from weft.targets import targets
 
 sys.path.append(str(pathlib.Path(__file__).parents[1] / "Simulator"))
-import mutations  # noqa: E402
+import mutations
 
 TARGET = "sm_100a"
 
@@ -32,8 +32,8 @@ def judge(kernel, *args, **options):
     return report
 
 
-#: Lines of 32, 64 and 128 bytes and panels of them; two tiles of a warpgroup; warpgroups along both axes. Instructions of
-#: 64 rows, whose sums lie in half of the lanes, and of 128.
+#: Lines of 32, 64 and 128 bytes and panels of them; two tiles of a warpgroup; warpgroups along both axes. Instructions
+#: of 64 rows, whose sums lie in half of the lanes, and of 128.
 TILES = [
     ((64, 16, 16), 4),
     ((64, 256, 32), 4),
@@ -139,8 +139,8 @@ def test_nothing_spills(D):
 
 
 def test_what_is_dropped_is_found():
-    """Each commit, each wait for products or copies and the end of the allocation has to be there; so has the meeting before
-    each product of a loop that threads load and store in. (Fences the simulator only advises.)"""
+    """Each commit, each wait for products or copies and the end of the allocation has to be there; so has the meeting
+    before each product of a loop that threads load and store in. (Fences the simulator only advises.)"""
     N, rng = 200, np.random.default_rng(7)
     kernel = products.compile_attention(64, 128, 64, 4, target=TARGET)
     q, k, v = (rng.standard_normal((N, 64)).astype(np.float16) for _ in range(3))
