@@ -405,7 +405,9 @@ Result<Plan::Prepared> Plan::complete(Prepared prepared, const Bound &bound) con
   }
   const Step *next = prepared.step->otherwise.get();
   Result<Prepared> other = next ? prepareFirst(*next, bound) : std::unexpected(whole.error());
-  if (other && (other = complete(std::move(*other), bound)))
+  if (other)
+    other = complete(std::move(*other), bound);
+  if (other)
     return other;
   return std::unexpected(explain(*prepared.step, bound, whole.error()).error());
 }
