@@ -53,11 +53,25 @@ llvm::json::Object describe(WholeTensorType type) {
 }
 
 /// An argument's or a result's description with its name.
-llvm::json::Object describeNamed(WholeTensorType type, StringAttr name, const Twine &otherwise, bool aligned) {
+llvm::json::Object describeNamed(WholeTensorType type, StringAttr name, const Twine &otherwise) {
   llvm::json::Object object = describe(type);
   object["name"] = name ? name.getValue().str() : otherwise.str();
-  if (aligned)
+  return object;
+}
+
+/// An argument's description, with what is promised of its memory and its numbers.
+llvm::json::Object describeArgument(func::FuncOp function, unsigned index) {
+  llvm::json::Object object =
+      describeNamed(cast<WholeTensorType>(function.getArgumentTypes()[index]),
+                    function.getArgAttrOfType<StringAttr>(index, nameAttrName), "argument" + Twine(index));
+  if (function.getArgAttr(index, alignedAttrName))
     object["aligned"] = true;
+  if (auto tokens = function.getArgAttrOfType<ArrayAttr>(index, startsAttrName)) {
+    llvm::json::Array numbers;
+    for (auto each : tokens.getAsRange<StringAttr>())
+      numbers.push_back(each.getValue());
+    object["starts"] = std::move(numbers);
+  }
   return object;
 }
 
@@ -172,9 +186,7 @@ private:
     llvm::json::Array inputs;
     for (auto [i, argument] : llvm::enumerate(function.getArguments())) {
       numbers.try_emplace(argument, numbers.size());
-      inputs.push_back(describeNamed(cast<WholeTensorType>(argument.getType()),
-                                     function.getArgAttrOfType<StringAttr>(i, nameAttrName), "argument" + Twine(i),
-                                     function.getArgAttr(i, alignedAttrName) != nullptr));
+      inputs.push_back(describeArgument(function, i));
     }
     return inputs;
   }
@@ -191,8 +203,7 @@ private:
         return error;
       }
       outputs.push_back(describeNamed(cast<WholeTensorType>(value.getType()),
-                                      function.getResultAttrOfType<StringAttr>(i, nameAttrName), "result" + Twine(i),
-                                      false));
+                                      function.getResultAttrOfType<StringAttr>(i, nameAttrName), "result" + Twine(i)));
     }
     return outputs;
   }

@@ -114,8 +114,8 @@ def _is_elsewhere(array: Any) -> bool:
 
 def _unless_packed(traced: Traced, arrays: Sequence[Any], results: Sequence[Any]) -> tuple[Any, ...]:
     """The results, and NaN in the place of numbers of theirs where starts of packed sequences do not rise from 0 to the
-    number of tokens: `running.packed_as_said` for starts whose values nobody sees before the call. Multiplied, so that
-    gradients are NaN with them."""
+    number of tokens: `running.packed_as_said` for starts on a GPU, whose values nobody sees before the call; on a CPU
+    the runtime refuses them. Multiplied, so that gradients are NaN with them."""
     sizes = bind({"inputs": [{"dims": each.dims} for each in traced.inputs]}, arrays)
     fits: Any = True
     for number, tokens in traced.starts:

@@ -391,7 +391,8 @@ WEFT_API weft_status weft_program_require(const weft_program *program, const wef
  * Checks everything, then queues the whole program on `stream` and returns; on the simulator it has run by then. The
  * workspace is memory for values in between, as many bytes as weft_program_require says, at a multiple of 256; it must
  * not be used by anything else until the stream has passed the run. What outputs held before does not matter.
- * WEFT_INVALID_ARGUMENT, before anything is queued: the text names the argument, what was expected and what came.
+ * WEFT_INVALID_ARGUMENT, before anything is queued: the text names the argument, what was expected and what came. Of an
+ * input that says where packed sequences start the simulator looks at the numbers too; a GPU's are not waited for.
  * WEFT_FINDING: the simulator found a kernel at fault.
  */
 WEFT_API weft_status weft_program_run(const weft_program *program, const weft_tensor *inputs, size_t input_count,

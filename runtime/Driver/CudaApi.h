@@ -104,6 +104,7 @@ struct LaunchConfig {
 
 /// The loaded driver.
 struct Api {
+// NOLINTNEXTLINE(bugprone-macro-parentheses): a name and a list of types, which have their parentheses
 #define WEFT_CUDA_MEMBER(symbol, member, parameters) CUresult(*member) parameters = nullptr;
   WEFT_CUDA_FUNCTIONS(WEFT_CUDA_MEMBER)
 #undef WEFT_CUDA_MEMBER

@@ -1,6 +1,7 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 #include "runtime/Launch/Plan.h"
 
+#include "runtime/Launch/Starts.h"
 #include "runtime/Launch/Values.h"
 #include "runtime/Support/Format.h"
 
@@ -404,7 +405,9 @@ Result<Plan::Prepared> Plan::complete(Prepared prepared, const Bound &bound) con
   }
   const Step *next = prepared.step->otherwise.get();
   Result<Prepared> other = next ? prepareFirst(*next, bound) : std::unexpected(whole.error());
-  if (other && (other = complete(std::move(*other), bound)))
+  if (other)
+    other = complete(std::move(*other), bound);
+  if (other)
     return other;
   return std::unexpected(explain(*prepared.step, bound, whole.error()).error());
 }
@@ -415,6 +418,8 @@ Status Plan::run(std::span<const Tensor> inputs, std::span<const Tensor> outputs
   if (!bound)
     return within(*source, bound.error());
   if (Status status = place(*bound, outputs, workspace); !status)
+    return within(*source, status.error());
+  if (Status status = checkStarts(*source, inputs, bound->symbols, *device, stream); !status)
     return within(*source, status.error());
   const std::vector<Step> &steps = bound->way->steps;
   std::vector<Prepared> prepared;

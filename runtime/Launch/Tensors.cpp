@@ -124,11 +124,6 @@ Status bindNames(const Program &program, size_t input, const Tensor &given, std:
   return {};
 }
 
-/// "64*R = 128", or the integer alone where the expression is one.
-std::string equation(const library::Expression &expression, int64_t value) {
-  return expression.integer() ? expression.text() : weft::format("{} = {}", expression.text(), value);
-}
-
 /// Checks the sizes that are integers or computed.
 Status checkComputed(const Program &program, size_t input, const Tensor &given, std::span<const int64_t> symbols) {
   const NamedTensor &declared = program.inputs[input];
@@ -172,6 +167,10 @@ std::vector<std::pair<int64_t, int64_t>> sortedAxes(const Tensor &tensor) {
 }
 
 } // namespace
+
+std::string equation(const library::Expression &expression, int64_t value) {
+  return expression.integer() ? expression.text() : weft::format("{} = {}", expression.text(), value);
+}
 
 Result<Tensor> contiguousTensor(const library::TensorType &type, std::span<const int64_t> symbols) {
   Tensor tensor;

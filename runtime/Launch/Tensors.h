@@ -18,6 +18,9 @@ struct Tensor {
   std::array<int64_t, library::maxRank> shape{}, strides{}; ///< strides in elements
 };
 
+/// "64*R = 128", or the integer alone where the expression is one.
+std::string equation(const library::Expression &expression, int64_t value);
+
 /// Fresh and contiguous, of these sizes, at address 0.
 Result<Tensor> contiguousTensor(const library::TensorType &type, std::span<const int64_t> symbols);
 

@@ -88,14 +88,23 @@ private:
   }
 
   NamedTensor readNamed(const Cursor &where) const {
-    NamedTensor tensor{where.at("name").name("_$."), readTensor(where), false};
+    NamedTensor tensor{where.at("name").name("_$."), readTensor(where), false, {}};
     if (where.has("aligned")) {
       const nlohmann::json &aligned = where.at("aligned").value();
       if (!aligned.is_boolean())
         where.at("aligned").wrong("expected true or false");
       tensor.aligned = aligned == true;
     }
+    if (where.has("starts"))
+      readStarts(where.at("starts"), tensor);
     return tensor;
+  }
+
+  void readStarts(const Cursor &where, NamedTensor &tensor) const {
+    where.each(maxTensors, [&](const Cursor &tokens) { tensor.starts.push_back(readExpression(tokens)); });
+    if (!where.failed() && (tensor.type.element != Element::I32 || tensor.type.dims.size() != 1))
+      where.wrong(weft::format("expected starts of packed sequences to be i32 of one axis, but '{}' is {} with {} axes",
+                               tensor.name, elementName(tensor.type.element), tensor.type.dims.size()));
   }
 
   void refuseTwins() const {

@@ -29,7 +29,8 @@ struct TensorType {
 struct NamedTensor {
   std::string name;
   TensorType type;
-  bool aligned = false; ///< its address, and the stride of every axis, must be multiples of 16 bytes
+  bool aligned = false;           ///< its address, and the stride of every axis, must be multiples of 16 bytes
+  std::vector<Expression> starts; ///< its numbers rise from 0 to each of these: where packed sequences start
 };
 
 /// One argument of a launch.

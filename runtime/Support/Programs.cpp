@@ -28,7 +28,7 @@ Status addPrograms(std::string_view line, AddedOfEntries &found) {
   if (added.programs || (!added.maps.empty() && *offset < added.maps.back().at + sizeof(TensorMapBytes)))
     return failure(StatusCode::Corrupt,
                    weft::format("expected one grid of programs behind all tensor maps, but got '{}'", line));
-  added.programs = *offset;
+  added.programs = offset;
   return {};
 }
 

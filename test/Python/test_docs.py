@@ -17,6 +17,8 @@ from weft import patterns
 def run(path, folder, capture, slow, monkeypatch, ecosystem=False):
     monkeypatch.chdir(folder)
     monkeypatch.setenv("WEFT_DEVICE", "simulator")
+    if slow:  # what is tuned is measured anew, and chosen for nobody else
+        monkeypatch.setenv("WEFT_CACHE_DIR", str(folder / "cache"))
     page = Page(path, folder, build_folder(), capture)
     for block in blocks(path):
         if not block.left_out and (slow or not block.slow) and (ecosystem or not block.ecosystem):

@@ -117,8 +117,11 @@ def test_functions_check_them(operands, make):
 
 @pytest.fixture
 def unchecked(monkeypatch):
-    """Calls without the host's look at the numbers, as those on a GPU are."""
+    """Makes a program whose calls come without a look at the numbers, as those on a GPU: neither the host's, nor the
+    runtime's, which is told nothing of starts."""
     monkeypatch.setattr("weft.programs.running.packed_as_said", lambda traced, arrays: None)
+    monkeypatch.setattr("weft.programs.emit.Emitter._starts", lambda emitter, argument: [])
+    return lambda program: weft.program(program.fn)  # which has not been traced
 
 
 def survives(program, *given):
@@ -141,20 +144,47 @@ MOST = ("beyond the tokens", "below 0", "overlapping")  # the others take as lon
 @pytest.mark.parametrize("name", PACKED)
 def test_starts_that_kernels_meet(operands, unchecked, name, numbers):
     program, given = PACKED[name](*operands, starts_of(numbers))
-    survives(program, *given)
+    survives(unchecked(program), *given)
+
+
+def library_of(program, given):
+    declared = ", ".join(
+        f"{key}:{'i32[S]' if x.dtype == torch.int32 else 'fp32[1,H,N,16]:16'}"
+        for key, x in zip(program.signature.parameters, given, strict=True)
+    )
+    return program.compile("sm_80", declared)
 
 
 @pytest.mark.parametrize("name", ["attention", "mean", "rope and shift"])
-def test_starts_in_a_library(operands, name):
-    """An opened library knows nothing of what its inputs say."""
+def test_starts_that_kernels_of_a_library_meet(operands, unchecked, name):
     program, given = PACKED[name](*operands, starts_of("overlapping"))
-    declared = ", ".join(
-        f"{key}:{'i32[S]' if x.dtype == torch.int32 else 'fp32[B,H,N,16]:16'}"
-        for key, x in zip(program.signature.parameters, given, strict=True)
-    )
-    call = program.compile("sm_80", declared).differentiable(program.__name__)
+    call = library_of(unchecked(program), given).differentiable(program.__name__)
     for numbers in ("overlapping", "beyond the tokens", "below 0"):
         survives(call, *given[:-1], starts_of(numbers))
+
+
+@pytest.mark.parametrize("name", ["attention", "keys of their own", "mean", "rope and shift"])
+def test_a_library_checks_starts_that_the_host_has(operands, name):
+    """Its manifest says which inputs they are, of its forward and its backward too, and the runtime looks at them
+    before anything runs."""
+    program, given = PACKED[name](*operands, starts_of("overlapping"))
+    library = library_of(program, given)
+    for part in ("", ".forward", ".backward"):
+        inputs = library.program(program.__name__ + part).inputs
+        assert [each["name"] for each in inputs if each.get("starts") == ["N"]] == [
+            key for key in program.signature.parameters if key.endswith("starts")
+        ]
+    call = library.differentiable(program.__name__)
+    for numbers in STARTS:
+        _, given = PACKED[name](*operands, starts_of(numbers))
+        expected = (
+            r"argument '\w*starts': expected numbers that rise from 0 to the number of tokens, N = 40, but got \["
+        )
+        with pytest.raises(weft.runtime.Error, match=expected):
+            call(*given)
+    for numbers in ([0, N], [0, 0, N], [0, 13, 13, N]):
+        _, given = PACKED[name](*operands, torch.tensor(numbers, dtype=torch.int32))
+        assert call(*given).isfinite().all()
 
 
 HOSTILE = torch.tensor([-(2**31), -1, 0, 5, N - 1, N, 1 << 20, 2**31 - 1], dtype=torch.int32)

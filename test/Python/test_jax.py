@@ -131,12 +131,21 @@ def test_starts_of_packed_sequences_are_looked_at(seed):
     near(wrapped(q, k, v, starts), weft.attention.attend(q, k, v, cu_seqlens_q=starts, cu_seqlens_k=starts))
     with pytest.raises(weft.Error, match=r"to rise from 0 to the number of tokens, 12, but got \[0, 7, 5, 12\]"):
         wrapped(q, k, v, np.array([0, 7, 5, 12], np.int32))
+    compiled = jax.jit(wrapped)
+    near(compiled(q, k, v, starts), wrapped(q, k, v, starts))
+    with pytest.raises(
+        jax.errors.JaxRuntimeError, match=r"rise from 0 to the number of tokens, N = 12, but got \[0, 7, "
+    ):
+        compiled(q, k, v, np.array([0, 7, 5, 12], np.int32)).block_until_ready()
 
 
 @pytest.mark.parametrize(
     "starts", [[0, 7, 5, 12], [1, 5, 8, 12], [0, 5, 8, 11], [0, 5, 8, 13], [0, -3, 8, 12]], ids=str
 )
-def test_starts_that_nobody_sees_give_nan_where_they_do_not_fit(seed, starts):
+def test_starts_that_nobody_sees_give_nan_where_they_do_not_fit(seed, starts, monkeypatch):
+    """As on a GPU: the runtime of a CPU, which sees them, is told nothing of starts."""
+    monkeypatch.setattr("weft.programs.emit.Emitter._starts", lambda emitter, argument: [])
+
     def packed(q, k, v, starts):
         return weft.attention.attend(q, k, v, cu_seqlens_q=starts, cu_seqlens_k=starts)
 

@@ -377,6 +377,7 @@ def test_the_command_tunes_a_library(program_file, tmp_path):
         (["FILE", "--sizes", "B=1,H=1,N=64", "--target", "sm_12"], 1, "sm_12"),
         (["FILE", "--sizes", "B=1,H=1,N=64", "--gpu", "B9"], 1, "expected one of A100"),
         (["FILE", "--limit", "0"], 2, "at least 1"),
+        (["FILE", "--seed", "-1"], 2, "expected --seed to be at least 0"),
     ],
 )
 def test_wrong_usage(program_file, arguments, code, words):
@@ -388,6 +389,23 @@ def test_wrong_usage(program_file, arguments, code, words):
 
 def test_help_has_an_example():
     assert "weft tune attention.py --signature" in weft_command("tune", "--help").stdout
+
+
+def test_a_seed_gives_the_same_figures(monkeypatch, tmp_path):
+    """Attention's instructions depend on its numbers: a row's maximum that does not change costs none."""
+    rows = []
+    for place in ("one", "two"):
+        monkeypatch.setenv("WEFT_CACHE_DIR", str(tmp_path / place))
+        forget()
+        result = tuned("64x64x4x3", inputs_seed=7)
+        assert result.seed == 7 and result.measured == 2
+        rows.append([{**row, "compile_seconds": None} for row in result.as_dict()["rows"]])
+    assert rows[0] == rows[1]
+    for wrong in (-1, True, "7"):
+        with pytest.raises(
+            ValueError, match=f"expected 'inputs_seed' to be an integer of at least 0, but got {wrong!r}"
+        ):
+            tuned("64x64x4x3", inputs_seed=wrong)
 
 
 def test_integers_cannot_be_made_up():

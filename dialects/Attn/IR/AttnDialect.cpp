@@ -170,8 +170,24 @@ LogicalResult AttnDialect::verifyOperationAttribute(Operation *op, NamedAttribut
   return success();
 }
 
+static LogicalResult verifyStarts(Operation *op, unsigned index, Attribute value) {
+  auto function = dyn_cast<func::FuncOp>(op);
+  auto type = function ? dyn_cast<WholeTensorType>(function.getArgumentTypes()[index]) : WholeTensorType();
+  if (!type || type.getRank() != 1 || !type.getElementType().isInteger(32))
+    return op->emitOpError() << "expected '" << startsAttrName
+                             << "' on an attn tensor of one axis of i32, but got it on "
+                             << "argument " << index;
+  auto tokens = dyn_cast<ArrayAttr>(value);
+  if (tokens && !tokens.empty() && llvm::all_of(tokens, llvm::IsaPred<StringAttr>))
+    return success();
+  return op->emitOpError() << "expected '" << startsAttrName << "' on argument " << index
+                           << " to be strings, numbers of tokens, but got " << value;
+}
+
 LogicalResult AttnDialect::verifyRegionArgAttribute(Operation *op, unsigned, unsigned index, NamedAttribute attribute) {
   StringRef name = attribute.getName();
+  if (name == startsAttrName)
+    return verifyStarts(op, index, attribute.getValue());
   if (name == nameAttrName && isa<StringAttr>(attribute.getValue()))
     return success();
   bool isKnown = name == alignedAttrName || name == leftOutAttrName || name == "attn.constant";

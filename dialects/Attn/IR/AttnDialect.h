@@ -24,6 +24,9 @@ inline constexpr llvm::StringLiteral programAttrName = "attn.program";
 inline constexpr llvm::StringLiteral nameAttrName = "attn.name";
 /// On a program's argument: its address and its strides are multiples of 16 bytes.
 inline constexpr llvm::StringLiteral alignedAttrName = "attn.aligned";
+/// On a program's argument of one axis of i32: it says where packed sequences start, so that its numbers rise from 0 to
+/// a number of tokens. An array of strings, expressions over the sizes of arguments, each such a number.
+inline constexpr llvm::StringLiteral startsAttrName = "attn.starts";
 
 /// On a program's argument, a unit: an attention that read it had no pair left, and is no more. Its gradient is zero
 /// where nothing else gives it one.

@@ -11,7 +11,7 @@ def Attn_Dialect : Dialect {
   let summary = "What an attention mechanism computes, on whole tensors";
   let description = [{
     A program is a `func.func` with the unit attribute `attn.program` over `!attn.tensor`s. Its arguments may carry `attn.name = "q"`, and
-    `attn.aligned`, a promise that the address and every stride are multiples of 16 bytes, `attn.constant`: its gradient is not asked for, and `attn.left_out`: an attention without pairs read it, so that its gradient is zero where nothing else reads it.
+    `attn.aligned`, a promise that the address and every stride are multiples of 16 bytes, `attn.constant`: its gradient is not asked for, and `attn.left_out`: an attention without pairs read it, so that its gradient is zero where nothing else reads it. `attn.starts` says that its numbers are where packed sequences start, of so many tokens.
 
     There are two levels. Sequence mixers (`!attn.mixer`: `attn.softmax`, `attn.mean`, `attn.toeplitz`, `attn.diag`, combined by
     `attn.add` and `attn.compose`) are linear maps over the sequence, applied to values by `attn.apply`. `attn-apply-mixers` rewrites every

@@ -181,15 +181,14 @@ static SmallVector<Staged> findStaged(func::FuncOp kernel, const TargetInfo &tar
   SmallVector<Staged> found;
   kernel.walk([&](tile::LoadOp load) {
     auto type = dyn_cast<RankedTensorType>(load.getType());
+    const bool isMatrix = type && type.getRank() == 2;
     Staged staged{load, {}};
     if (type && type.getRank() == 1 && type.getElementType().isIntOrFloat() && isVectorBesideProducts(load, target))
       for (Operation *user : load->getUsers())
         staged.conversions.push_back(cast<ConvertLayoutOp>(user));
-    else if (!type || type.getRank() != 2)
-      return;
-    else if (!collectConversions(load.getResult(), staged.conversions))
+    else if (isMatrix && !collectConversions(load.getResult(), staged.conversions))
       return sayNotStaged(load);
-    else if (!areReadAsTheyLie(staged))
+    else if (!isMatrix || !areReadAsTheyLie(staged))
       return;
     if (!staged.conversions.empty())
       found.push_back(std::move(staged));

@@ -75,6 +75,8 @@ def add(commands: Any) -> None:
                       help="what runs the candidates in the place of processes here: a function in a file that gives "
                       "an executor, of concurrent.futures, of a Dask client or of submitit")  # fmt: skip
     part.add_argument("--folder", metavar="DIR", help="a folder that the executor's workers see, for inputs")
+    part.add_argument("--seed", type=int, metavar="N",
+                      help="of inputs that are made up (default: a fresh one, which is printed)")  # fmt: skip
     part.add_argument("--records", metavar="FILE", help="measurements: taken from there, and added")
     part.add_argument("--bundle", metavar="DIR",
                       help="measure nothing: write the candidates, compiled, with inputs and references, for "
@@ -126,6 +128,8 @@ def _wrong_usage(arguments: argparse.Namespace) -> str:
         or (arguments.jobs is not None and arguments.jobs < 1)
     ):
         return "expected --limit, --longest and --jobs to be at least 1"
+    if arguments.seed is not None and arguments.seed < 0:
+        return "expected --seed to be at least 0"
     if arguments.bundle and (len(arguments.sizes or ()) > 1 or "," in (arguments.target or "")):
         return "expected one target and one --sizes with --bundle"
     return ""
@@ -158,6 +162,7 @@ def _of_program(arguments: argparse.Namespace, progress: Any) -> Iterator[Any]:
                 executor=executor,
                 folder=arguments.folder,
                 records=arguments.records,
+                inputs_seed=arguments.seed,
             )
     if arguments.out:
         program.compile(targets, arguments.signature, arguments.out, differentiate=not arguments.forward_only)
@@ -193,6 +198,7 @@ def _bundle(arguments: argparse.Namespace, progress: Any) -> int:
         limit=arguments.limit,
         backward=not arguments.forward_only,
         jobs=arguments.jobs,
+        inputs_seed=arguments.seed,
         progress=progress,
     )
     print(f"{count} candidates: {arguments.bundle}\nwhere the GPU is: weft measure {arguments.bundle} -o FILE.jsonl")
@@ -213,6 +219,7 @@ def _of_library(arguments: argparse.Namespace, progress: Any) -> Iterator[Any]:
         executor=_executor(arguments.executor),
         folder=arguments.folder,
         records=arguments.records,
+        seed=arguments.seed,
         progress=progress,
     )
     targets = [target.strip() for target in arguments.target.split(",")] if arguments.target else []

@@ -60,7 +60,7 @@ class Emitter:
         graph = self.graph
         arguments = ", ".join(self.spelled(i.value.type) for i in graph.inputs)
         results = ", ".join(self.spelled(v.type) for _, v in graph.outputs)
-        facts = ", ".join(map(_facts, graph.inputs))
+        facts = ", ".join(f"{{{', '.join([*_facts(each), *self._starts(each)])}}}" for each in graph.inputs)
         given = ", ".join(f'{{attn.name = "{name}"}}' for name, _ in graph.outputs)
         required = ", ".join(dict.fromkeys(self._required(each) for each in graph.required if not each.settled))
         return {
@@ -71,6 +71,12 @@ class Emitter:
             "arg_attrs": self._attribute(f"[{facts}]"),
             "res_attrs": self._attribute(f"[{given}]"),
         }
+
+    def _starts(self, argument: Input) -> list[str]:
+        """That an input says where packed sequences start: of how many tokens, for the runtime to check."""
+        tokens = [spell(size, self.names) for value, size in self.graph.starts if value is argument.value]
+        spelled = ", ".join(f'"{each}"' for each in dict.fromkeys(tokens))
+        return [f"attn.starts = [{spelled}]"] if tokens else []
 
     def _required(self, each: Requirement) -> str:
         size, least = (spell(one, self.names) for one in (each.size, each.at_least))
@@ -137,12 +143,12 @@ class Emitter:
         return self.context.context.location(position.file, position.line, position.column)
 
 
-def _facts(argument: Input) -> str:
+def _facts(argument: Input) -> list[str]:
     """An input's attributes."""
     given = [f'attn.name = "{argument.name}"']
     given += ["attn.aligned"] if argument.aligned else []
     given += ["attn.constant"] if argument.constant else []
-    return f"{{{', '.join(given)}}}"
+    return given
 
 
 def _sizes(graph: Graph) -> list[Size]:

@@ -47,6 +47,7 @@ def tune(
     executor: Any = None,
     folder: str | None = None,
     records: str | None = None,
+    inputs_seed: int | None = None,
     progress: Progress | None = None,
     compile: Any = None,
     **static: Any,
@@ -70,12 +71,13 @@ def tune(
     are added to, whatever build of Weft they are of (by default records.jsonl beside the cache).
     longest: tokens that counters are taken on at most. inputs: arrays by name (bf16 as uint16) for what cannot be made
     up, such as lengths, of the given sizes, which are not reduced then; a call's own arrays are taken where some of
-    them hold integers. compile: (text, name, options) -> (PTX, info), in the place of the compiler, all in
+    them hold integers. inputs_seed: of what is made up, and of what is drawn; a fresh one by default, which the result
+    says. compile: (text, name, options) -> (PTX, info), in the place of the compiler, all in
     this process; nothing is kept then.
     """
     given = {"candidates": candidates, "limit": limit, "gpu": gpu, "judge": judge, "jobs": jobs, "longest": longest,
              "inputs": inputs, "executor": executor, "folder": folder, "records": records,
-             "progress": progress or Silent(), "compile": compile,
+             "seed": inputs_seed, "progress": progress or Silent(), "compile": compile,
              "time": timer() if compile is None else None}  # fmt: skip
     asked = _asked(program, args, static, target, sizes, signature, given)
     result = tune_subject(subject_of(asked.traced, backward), asked.target, asked.sizes, asked.options)
@@ -96,6 +98,7 @@ def bundle(
     limit: int | None = 16,
     backward: bool = True,
     jobs: int | None = None,
+    inputs_seed: int | None = None,
     progress: Progress | None = None,
     **static: Any,
 ) -> int:
@@ -105,7 +108,7 @@ def bundle(
     with new_folder(pathlib.Path(folder)) as partial:
         writer = Writer(partial)
         given = {"candidates": candidates, "limit": limit, "jobs": jobs, "inputs": inputs, "time": writer,
-                 "progress": progress or Silent()}  # fmt: skip
+                 "seed": inputs_seed, "progress": progress or Silent()}  # fmt: skip
         asked = _asked(program, args, static, target, sizes, signature, given)
         subject = subject_of(asked.traced, backward)
         bundled = bundle_subject(subject, asked.target, asked.sizes, asked.options)
@@ -136,6 +139,9 @@ def _asked(
         number = options.get(name)
         if number is not None and (not isinstance(number, int) or isinstance(number, bool) or number < 1):
             raise ValueError(f"expected '{name}' to be an integer of at least 1, but got {number!r}")
+    seed = options["seed"]
+    if seed is not None and (not isinstance(seed, int) or isinstance(seed, bool) or seed < 0):
+        raise ValueError(f"expected 'inputs_seed' to be an integer of at least 0, but got {seed!r}")
     if options.get("judge", "model") not in ("model", "cycles"):
         raise ValueError(f"expected 'judge' to be 'model' or 'cycles', but got {options['judge']!r}")
     candidates = options["candidates"]

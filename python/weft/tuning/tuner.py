@@ -88,7 +88,8 @@ class Options:
     ``judge`` ranks without a GPU: the cost "model", or "cycles", the loop model;
     ``compile`` replaces the compiler, and keeps all work in this process; ``time`` times a compiled candidate on a GPU;
     ``executor`` takes the place of processes here, whose workers find inputs in a folder made in ``folder``;
-    ``records`` is a file of measurements that are taken over, and added to."""
+    ``records`` is a file of measurements that are taken over, and added to; ``seed`` is that of inputs that are made
+    up, a fresh one where it is None."""
 
     candidates: Mapping[str, Sequence[Schedule]] | None = None
     limit: int | None = 16
@@ -102,6 +103,7 @@ class Options:
     executor: Any = None
     folder: str | None = None
     records: str | None = None
+    seed: int | None = None
     progress: Progress = field(default_factory=Silent)
 
 
@@ -142,7 +144,7 @@ class _Run:
     def __init__(self, subject: Subject, target: str, sizes: Mapping[str, int], options: Options) -> None:
         self.subject, self.target, self.options = subject, target_named(target), options
         self.started = time.perf_counter()
-        self.seed = secrets.randbits(32)
+        self.seed = secrets.randbits(32) if options.seed is None else options.seed
         self.gpu = gpu_of(target, options.gpu)
         self.cycles = options.judge == "cycles" and options.time is None
         if self.cycles:

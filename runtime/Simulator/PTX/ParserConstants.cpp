@@ -59,6 +59,8 @@ std::optional<uint64_t> appliedToBits(std::string_view operation, uint64_t a, ui
       return a ^ b;
     case '|':
       return a | b;
+    default:
+      break;
     }
   if (operation == "<<")
     return b < 64 ? a << b : 0;

@@ -36,7 +36,7 @@ template <> struct WideType<uint64_t> {
 template <> struct WideType<int64_t> {
   using type = __int128;
 };
-template <typename T> using Wide = typename WideType<T>::type;
+template <typename T> using Wide = WideType<T>::type;
 
 /// `value` clamped to T's range (.sat, and cvt to a narrower integer).
 template <typename T, typename From> WEFT_LANE T clampTo(From value) {

@@ -353,6 +353,16 @@ func.func private @argument_name(!attn.tensor<[N], f16> {attn.name = 1 : i32})
 
 // -----
 
+// expected-error@+1 {{expected 'attn.starts' on an attn tensor of one axis of i32, but got it on argument 1}}
+func.func private @starts_of_floats(!attn.tensor<[S], i32> {attn.starts = ["N"]}, !attn.tensor<[S], f32> {attn.starts = ["N"]})
+
+// -----
+
+// expected-error@+1 {{expected 'attn.starts' on argument 0 to be strings, numbers of tokens, but got []}}
+func.func private @starts_of_nothing(!attn.tensor<[S], i32> {attn.starts = []})
+
+// -----
+
 // expected-error@+1 {{expected 'attn.name', a string, on result 0, but got 'attn.aligned' = unit}}
 func.func private @result_name() -> (!attn.tensor<[N], f16> {attn.aligned})
 

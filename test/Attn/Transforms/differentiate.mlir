@@ -399,3 +399,20 @@ func.func @cheap(%x: !x, %w: !w, %l: !l) -> !x attributes {attn.program} {
   %y = attn.linear %c, %l : !x, !l -> !x
   return %y : !x
 }
+
+// -----
+
+// Which argument says where packed sequences start is known of every function that takes it.
+// CHECK-LABEL: func.func @packed.forward(
+// CHECK-SAME: !attn.tensor<[S], i32> {attn.name = "starts", attn.starts = ["N"]}
+// CHECK-LABEL: func.func @packed.backward(
+// CHECK-SAME: !attn.tensor<[S], i32> {attn.name = "starts", attn.starts = ["N"]}
+!x = !attn.tensor<[N, 64], f32>
+func.func @packed(%x: !x, %starts: !attn.tensor<[S], i32> {attn.name = "starts", attn.starts = ["N"]}) -> !x attributes {attn.program} {
+  %y = attn.map ins(%x : !x) -> !x {
+  ^bb0(%a: f32):
+    %b = arith.mulf %a, %a : f32
+    attn.yield %b : f32
+  }
+  return %y : !x
+}

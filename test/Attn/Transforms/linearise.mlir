@@ -126,3 +126,18 @@ func.func @tables(%x: !x, %t: !attn.tensor<[R], i32>) -> !x
   }
   return %y : !x
 }
+
+// -----
+
+// Which argument says where packed sequences start is known of every function that takes it.
+// CHECK-LABEL: func.func @packed.tangent(
+// CHECK-SAME: !attn.tensor<[S], i32> {attn.name = "starts", attn.starts = ["N"]}
+!x = !attn.tensor<[N, 64], f32>
+func.func @packed(%x: !x, %starts: !attn.tensor<[S], i32> {attn.name = "starts", attn.starts = ["N"]}) -> !x attributes {attn.program} {
+  %y = attn.map ins(%x : !x) -> !x {
+  ^bb0(%a: f32):
+    %b = arith.mulf %a, %a : f32
+    attn.yield %b : f32
+  }
+  return %y : !x
+}

@@ -239,6 +239,55 @@ TEST(Plan, RefusesSizesThatAProgramRequiresMoreOf) {
   EXPECT_TRUE(ready.plan->require(std::vector<Tensor>(5, tensor)));
 }
 
+/// A sum of two vectors, whose third input says where sequences that are packed into 8 tokens start.
+static std::string packedProgram() {
+  nlohmann::json document = nlohmann::json::parse(samples::chainProgram());
+  nlohmann::json &program = document["programs"][0];
+  nlohmann::json vector = program["inputs"][0], launch = program["variants"][0]["launches"][0];
+  nlohmann::json other = vector, starts{{"name", "starts"}, {"type", "i32"}, {"dims", {"S"}}, {"starts", {"N", "8"}}};
+  other["name"] = "b";
+  launch["writes"] = {3};
+  launch["arguments"][2]["pointer"] = 3;
+  program["inputs"] = {vector, other, starts};
+  program["variants"][0]["buffers"] = nlohmann::json::array();
+  program["variants"][0]["launches"] = {launch};
+  return document.dump();
+}
+
+/// What comes of a run of `packedProgram` on `n` tokens whose starts are `numbers`.
+static std::string runOfPacked(int64_t n, std::vector<int32_t> numbers) {
+  Ready ready(packedProgram());
+  std::vector<float> x(n, 1), y(n, 2), sum(n, NAN);
+  auto tensor = [&](auto &values, library::Element element) {
+    Tensor made{.address = values.empty() ? 0 : *ready.device->mapHost(values.data(), values.size() * 4),
+                .element = element,
+                .rank = 1};
+    made.shape[0] = static_cast<int64_t>(values.size());
+    made.strides[0] = 1;
+    return made;
+  };
+  std::vector<Tensor> inputs{tensor(x, library::Element::FP32), tensor(y, library::Element::FP32),
+                             tensor(numbers, library::Element::I32)};
+  std::vector<Tensor> outputs{tensor(sum, library::Element::FP32)};
+  Status status = ready.plan->run(inputs, outputs, {}, nullptr);
+  EXPECT_EQ(std::isnan(sum[0]), !status) << "nothing runs before the check";
+  return status ? "accepted" : status.error().message;
+}
+
+TEST(Plan, RefusesStartsThatDoNotRiseFrom0ToTheTokens) {
+  for (const std::vector<int32_t> &right : {std::vector<int32_t>{0, 8}, {0, 0, 3, 3, 8, 8}})
+    EXPECT_EQ(runOfPacked(8, right), "accepted");
+  const std::string expected =
+      "'chain': argument 'starts': expected numbers that rise from 0 to the number of tokens, ";
+  const std::string remedy = ": give the token at which each sequence starts, and the end of the last";
+  EXPECT_EQ(runOfPacked(8, {0, 5, 3, 8}), expected + "N = 8, but got [0, 5, 3, 8]" + remedy);
+  EXPECT_EQ(runOfPacked(8, {0, 1, 2, 3, 4, 5, 6, 7, 9}),
+            expected + "N = 8, but got [0, 1, 2, 3, 4, 5, 6, 7, ...]" + remedy);
+  EXPECT_EQ(runOfPacked(9, {0, 9}), expected + "8, but got [0, 9]" + remedy) << "of each number of tokens";
+  for (const std::vector<int32_t> &wrong : {std::vector<int32_t>{}, {0}, {8}, {1, 8}, {0, 7}, {0, -1, 8}, {0, 1 << 30}})
+    EXPECT_THAT(runOfPacked(8, wrong), HasSubstr(expected));
+}
+
 TEST(Plan, GuardsOfKernels) {
   std::string json =
       replaced(samples::chainProgram(), R"("guards": [])",

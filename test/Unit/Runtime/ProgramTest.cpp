@@ -128,6 +128,13 @@ TEST(Program, RefusesWhatDoesNotHoldTogether) {
               HasSubstr("programs[0].inputs: two are named 'a'"));
   EXPECT_THAT(refusalOfProgram([](json &program, json &) { program["inputs"][0]["aligned"] = 1; }),
               HasSubstr("inputs[0].aligned: expected true or false"));
+  EXPECT_THAT(refusalOfProgram([](json &program, json &) { program["inputs"][0]["starts"] = {"N"}; }),
+              HasSubstr("inputs[0].starts: expected starts of packed sequences to be i32 of one axis, but 'a' is fp32 "
+                        "with 1 axes"));
+  EXPECT_THAT(refusalOfProgram([](json &program, json &) { program["inputs"][0]["starts"] = {"M"}; }),
+              HasSubstr("inputs[0].starts[0]: in the grid expression 'M', column 2: no argument"));
+  EXPECT_THAT(refusalOfProgram([](json &program, json &) { program["inputs"][0]["starts"] = "N"; }),
+              HasSubstr("inputs[0].starts: expected an array"));
   EXPECT_THAT(refusalOfProgram([](json &program, json &) { program["gradients_of"] = {0, 1}; }),
               HasSubstr("gradients_of: expected one for each of 1 outputs, but got 2"));
   EXPECT_THAT(refusalOfProgram([](json &program, json &) {

@@ -15,7 +15,7 @@ namespace {
 
 library::NamedTensor declare(const std::string &name, Element element, const std::vector<std::string> &dims) {
   static const std::vector<std::string> symbols{"B", "Hkv", "N"};
-  library::NamedTensor tensor{name, {element, {}}, false};
+  library::NamedTensor tensor{name, {element, {}}, false, {}};
   for (const std::string &dim : dims)
     tensor.type.dims.push_back(*library::Expression::parse(dim, [](std::string_view text) -> std::optional<uint32_t> {
       auto found = std::ranges::find(symbols, text);

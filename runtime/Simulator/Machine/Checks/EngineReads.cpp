@@ -181,21 +181,28 @@ private:
     return verdict;
   }
 
-  /// Readers whose clocks the writer must know one by one: the earliest of several is remembered, as of shadowRead.
+  /// A writer must know the clocks of all readers, unless this read comes after the others.
   void end(Granule &g) {
-    const uint32_t others = g.read.warps & ~bit_;
-    if (!others || isBefore(uint32_t(__builtin_ctz(others)), g.read.clock)) {
+    if (othersAreBefore(g)) {
       g.read.warps = bit_;
       g.read.clock = now_;
+      g.later = 0;
     } else {
-      g.read.warps |= bit_;
-      g.read.clock = std::min(g.read.clock, now_);
+      warp_.block->shadow.addReader(g, uint32_t(thread_ / laneCount), now_);
     }
-    g.later = 0;
     g.read.thread = thread_;
     g.read.pc = pc_;
     g.read.meeting = warp_.meetings;
     g.flags &= uint8_t(~(Granule::ReadByLanes | Granule::AtomicReads));
+  }
+
+  bool othersAreBefore(const Granule &g) {
+    for (uint32_t rest = g.read.warps & ~bit_; rest; rest &= rest - 1) {
+      const auto reader = uint32_t(__builtin_ctz(rest));
+      if (!isBefore(reader, warp_.block->shadow.readsOf(g, reader).last))
+        return false;
+    }
+    return true;
   }
 
   /// Neighbours mostly have the same readers.

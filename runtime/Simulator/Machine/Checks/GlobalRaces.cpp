@@ -16,13 +16,20 @@ uint8_t bothOrders(uint8_t a, uint8_t b) { return uint8_t((a & b) | ((a | b) & o
 
 std::string place(uint64_t address, unsigned bytes) { return format("{} bytes at {:#x}", bytes, address); }
 
+std::string blockName(const Warp &warp, Stamp stamp) {
+  const Dim3 &grid = warp.block->grid->shape.grid;
+  const uint64_t block = stamp.block();
+  return format("block ({}, {}, {})", block % grid.x, block / grid.x % grid.y, block / grid.x / grid.y);
+}
+
 } // namespace
 
 void GlobalAccesses::begin(const Record &record) {
   pc_ = warp_.here();
   order_ = warp_.block->grid->options.checks.async ? record.order : uint8_t(record.order & ~orderCopy);
-  tracks_ = warp_.worker->raced[pc_] < enoughRaces;
+  tracks_ = warp_.worker->raced[pc_] < enoughRaces && pc_ < maximumPlaces;
   allocation_ = warp_.worker->lastAllocation[pc_];
+  at_ = {pc_, order_};
   if (tracks_)
     first_ = {warp_.block->index, warp_.index, 0, warp_.block->shadow.now(warp_.index)};
 }
@@ -98,19 +105,25 @@ bool GlobalAccesses::conflicts(Stamp me, Stamp other, uint8_t order, bool reads)
 }
 
 std::string GlobalAccesses::other(const char *did, Stamp stamp, uint32_t pc) const {
-  const Dim3 &grid = warp_.block->grid->shape.grid;
-  const uint64_t block = stamp.block();
-  return format("block ({}, {}, {}), warp {}, lane {} {} it at {}", block % grid.x, block / grid.x % grid.y,
-                block / grid.x / grid.y, stamp.warp(), stamp.lane(), did, siteName(warp_, pc));
+  return format("{}, warp {}, lane {} {} it at {}", blockName(warp_, stamp), stamp.warp(), stamp.lane(), did,
+                siteName(warp_, pc));
+}
+
+std::string GlobalAccesses::otherWarp(const char *did, Stamp stamp, uint32_t pc) const {
+  return format("{}, warp {} {} it at {}", blockName(warp_, stamp), stamp.warp(), did, siteName(warp_, pc));
 }
 
 [[gnu::always_inline]] inline void GlobalAccesses::read(GlobalGranule &g, Stamp me, uint64_t address, unsigned bytes) {
   if ((!g.write || g.write.sameThread(me)) && (!g.read[0] || g.read[0].sameThread(me)) && !g.readLanes) {
     // A thread's own memory: the common case.
-    const auto before = uint8_t(g.read[0] ? g.readOrder[0] : 0);
-    g.readOrder[0] = g.read[0].bits == me.bits ? bothOrders(before, order_) : order_ | (before & orderCopy);
+    const AccessPlace before = g.readAt[0];
+    if (g.read[0].bits == me.bits)
+      g.readAt[0] = {pc_, bothOrders(before.order, order_)};
+    else if (g.read[0] && (before.order & orderCopy))
+      g.readAt[0] = {pc_, uint32_t(order_ | orderCopy)};
+    else
+      g.readAt[0] = at_;
     g.read[0] = me;
-    g.readPc[0] = pc_;
     return;
   }
   readOther(g, me, address, bytes);
@@ -118,19 +131,25 @@ std::string GlobalAccesses::other(const char *did, Stamp stamp, uint32_t pc) con
 
 /// Of memory that other threads access too.
 void GlobalAccesses::readOther(GlobalGranule &g, Stamp me, uint64_t address, unsigned bytes) {
-  if (conflicts(me, g.write, g.writeOrder, true)) {
+  if (conflicts(me, g.write, g.writeAt.order, true)) {
     const bool scalar = (order_ & orderUniform) && g.write.block() == me.block();
     warp_.worker->raced[pc_] += !scalar;
     report(warp_, FindingKind::GlobalRace, me.lane(),
            "reads " + place(address, bytes) + ", and nothing orders that after a write",
-           other("wrote", g.write, g.writePc), scalar);
+           other("wrote", g.write, g.writeAt.pc), scalar);
   }
-  // Two readers of different warps are kept, those that none of the other readers is ordered after.
+  if (!rememberAmongTwo(g, me))
+    rememberMore(g, me);
+}
+
+/// Where a reader that this one is ordered after, or another lane of its warp, or none is remembered.
+bool GlobalAccesses::rememberAmongTwo(GlobalGranule &g, Stamp me) {
   for (unsigned i = 0; i < 2; ++i) {
     const Stamp before = g.read[i];
+    const uint8_t order = g.readAt[i].order;
     const bool mine = before.sameWarp(me);
     const bool replace = !before || mine ||
-                         (!(g.readOrder[i] & orderCopy) && before.block() == me.block() &&
+                         (!(order & orderCopy) && before.block() == me.block() &&
                           warp_.block->shadow.ordered(warp_.index, before.warp(), before.clock()));
     if (!replace)
       continue;
@@ -138,13 +157,44 @@ void GlobalAccesses::readOther(GlobalGranule &g, Stamp me, uint64_t address, uns
     const bool lanes = mine && before.clock() == me.clock() && ((g.readLanes & bit) || before.lane() != me.lane());
     g.readLanes = uint8_t((g.readLanes & ~bit) | (lanes ? bit : 0));
     // Of a strong and a weak read by one warp the weak one is remembered.
-    g.readOrder[i] = !mine                          ? order_
-                     : before.clock() == me.clock() ? bothOrders(g.readOrder[i], order_)
-                                                    : order_ | (g.readOrder[i] & orderCopy);
+    g.readAt[i] = {pc_, !mine                          ? order_
+                        : before.clock() == me.clock() ? bothOrders(order, order_)
+                                                       : uint32_t(order_ | (order & orderCopy))};
     g.read[i] = me;
-    g.readPc[i] = pc_;
-    break;
+    return true;
   }
+  return false;
+}
+
+/// Beside two readers that this one is in no order with. Where nothing orders blocks, any write is in no order with one
+/// of two readers of different blocks, so that these say all.
+void GlobalAccesses::rememberMore(GlobalGranule &g, Stamp me) {
+  const Grid &grid = *warp_.block->grid;
+  if (!grid.ordersBlocks) {
+    if (g.read[0].block() != g.read[1].block())
+      return;
+    if (g.read[0].block() != me.block()) {
+      g.read[1] = me;
+      g.readAt[1] = at_;
+      g.readLanes &= 1u;
+      g.more = 0;
+      return;
+    }
+  }
+  if (!(order_ & orderCopy)) // `land` remembers it, when it is over
+    addMore(g, me, order_);
+}
+
+void GlobalAccesses::addMore(GlobalGranule &g, Stamp me, uint8_t order) {
+  const Stamp warp(me.block(), me.warp(), 0, me.clock());
+  if (!added_.to || added_.from != g.more || added_.order != order) {
+    added_.from = g.more;
+    added_.order = order;
+    added_.to = warp_.block->grid->moreReaders.with(g.more, warp, {pc_, order}, [&](Stamp before) {
+      return before.block() == me.block() && warp_.block->shadow.ordered(warp_.index, before.warp(), before.clock());
+    });
+  }
+  g.more = added_.to;
 }
 
 bool GlobalAccesses::read(unsigned lane, uint64_t address, unsigned bytes) {
@@ -175,7 +225,7 @@ std::vector<GlobalAccesses::Write> GlobalAccesses::lastWrites(uint64_t address, 
   std::vector<Write> writes;
   each(address, bytes, [&](const GlobalGranule &g, uint64_t) {
     if (g.write && (writes.empty() || writes.back().stamp.bits != g.write.bits))
-      writes.push_back({g.write, g.writePc});
+      writes.push_back({g.write, g.writeAt.pc});
   });
   unlock();
   return writes;
@@ -184,26 +234,38 @@ std::vector<GlobalAccesses::Write> GlobalAccesses::lastWrites(uint64_t address, 
 void GlobalAccesses::land(unsigned lane, uint64_t address, unsigned bytes) {
   const Stamp me = stamp(lane);
   each(address, bytes, [&](GlobalGranule &g, uint64_t) {
+    // A write in between has been reported, and left no reader.
+    bool isRemembered = false;
     for (unsigned i = 0; i < 2; ++i) {
-      // A write in between has been reported, and left no reader. Of several copies of a warp the first that is done
-      // speaks for all.
-      if (!g.read[i].sameWarp(me) || !(g.readOrder[i] & orderCopy))
+      if (!g.read[i].sameWarp(me))
         continue;
-      g.readOrder[i] &= uint8_t(~orderCopy);
+      isRemembered = true;
+      // Of several copies of a warp the first that is done speaks for all.
+      if (!(g.readAt[i].order & orderCopy))
+        continue;
+      g.readAt[i].order &= uint8_t(~orderCopy);
       g.read[i] = me;
     }
+    if (!isRemembered)
+      landBesideTwo(g, me);
   });
+}
+
+/// Of a copy that was not remembered while it was in flight.
+void GlobalAccesses::landBesideTwo(GlobalGranule &g, Stamp me) {
+  const bool two = g.read[0] && g.read[1];
+  if (two && (warp_.block->grid->ordersBlocks || (g.read[0].block() == me.block() && g.read[1].block() == me.block())))
+    addMore(g, me, uint8_t(order_ & ~orderCopy));
 }
 
 /// A thread's own memory: the common case.
 [[gnu::always_inline]] inline bool GlobalAccesses::writeOwn(GlobalGranule &g, Stamp me) {
   if ((g.write && !g.write.sameThread(me)) || (g.read[0] && !g.read[0].sameThread(me)) || g.read[1] || g.readLanes ||
-      (g.read[0] && (g.readOrder[0] & orderCopy)))
+      (g.read[0] && (g.readAt[0].order & orderCopy)))
     return false;
   g.read[0] = {};
   g.write = me;
-  g.writePc = pc_;
-  g.writeOrder = order_;
+  g.writeAt = at_;
   return true;
 }
 
@@ -229,46 +291,85 @@ void GlobalAccesses::write(unsigned lane, uint64_t address, unsigned bytes, cons
 
 /// Of memory that other threads access too.
 void GlobalAccesses::writeOther(GlobalGranule &g, Stamp me, uint64_t address, unsigned bytes, const std::byte *value) {
-  const unsigned lane = me.lane();
-  if (conflicts(me, g.write, g.writeOrder, false)) {
-    const bool same = value && std::memcmp(reinterpret_cast<const std::byte *>(address), value, bytes) == 0;
-    warp_.worker->raced[pc_] += !same;
-    report(warp_, FindingKind::GlobalRace, lane,
-           "writes " + place(address, bytes) +
-               (same ? ", the same value as another thread that nothing orders it with"
-                     : ", and nothing orders that after another write"),
-           other("wrote", g.write, g.writePc), same);
-  }
-  for (unsigned i = 0; i < 2; ++i) {
-    const Stamp reader = g.read[i];
-    if (reader && (g.readOrder[i] & orderCopy)) {
-      report(warp_, FindingKind::AsyncOverwrite, lane,
-             "writes " + place(address, bytes) + ", which a cp.async in flight reads",
-             other("copies", reader, g.readPc[i]));
-      break;
-    }
-    const bool otherLanes = reader.sameThread(me) && (g.readLanes >> i & 1);
-    // A weak read before a compare-and-swap only guesses what it will find.
-    const bool guess = (order_ & orderSwap) && !(g.readOrder[i] & orderStrong);
-    const bool unordered = otherLanes
-                               ? !guess && !warp_.block->shadow.lanesOrdered(warp_.index, lane, lane, reader.clock()) &&
-                                     !(g.readOrder[i] & order_ & orderStrong)
-                               : conflicts(me, reader, g.readOrder[i], true);
-    if (!unordered)
-      continue;
-    const bool scalar = (g.readOrder[i] & orderUniform) && reader.block() == me.block();
-    warp_.worker->raced[pc_] += !scalar;
-    report(warp_, FindingKind::GlobalRace, lane,
-           "writes " + place(address, bytes) + ", and nothing orders that after a read",
-           otherLanes ? format("other lanes of warp {} read it too", reader.warp())
-                      : other("read", reader, g.readPc[i]),
-           scalar);
-    break;
-  }
+  checkLastWrite(g, me, address, bytes, value);
+  checkReaders(g, me, address, bytes);
   g = {};
   g.write = me;
-  g.writePc = pc_;
-  g.writeOrder = order_;
+  g.writeAt = at_;
+}
+
+void GlobalAccesses::checkLastWrite(const GlobalGranule &g, Stamp me, uint64_t address, unsigned bytes,
+                                    const std::byte *value) {
+  if (!conflicts(me, g.write, g.writeAt.order, false))
+    return;
+  const bool same = value && std::memcmp(reinterpret_cast<const std::byte *>(address), value, bytes) == 0;
+  warp_.worker->raced[pc_] += !same;
+  report(warp_, FindingKind::GlobalRace, me.lane(),
+         "writes " + place(address, bytes) +
+             (same ? ", the same value as another thread that nothing orders it with"
+                   : ", and nothing orders that after another write"),
+         other("wrote", g.write, g.writeAt.pc), same);
+}
+
+/// Whether other lanes of the writer's own warp are what read[reader] is of.
+static bool isOfOtherLanes(const GlobalGranule &g, unsigned reader, Stamp me) {
+  return g.read[reader].sameThread(me) && (g.readLanes >> reader & 1);
+}
+
+bool GlobalAccesses::isReaderUnordered(const GlobalGranule &g, unsigned reader, Stamp me) const {
+  const uint8_t order = g.readAt[reader].order;
+  if (!isOfOtherLanes(g, reader, me))
+    return conflicts(me, g.read[reader], order, true);
+  // A weak read before a compare-and-swap only guesses what it will find.
+  const bool guess = (order_ & orderSwap) && !(order & orderStrong);
+  return !guess && !(order & order_ & orderStrong) &&
+         !warp_.block->shadow.lanesOrdered(warp_.index, me.lane(), me.lane(), g.read[reader].clock());
+}
+
+/// Which lanes of the writer's own warp read is not known.
+const MoreReader &GlobalAccesses::unorderedAmongMore(uint32_t list, Stamp me) {
+  if (asked_.list != list) {
+    asked_.list = list;
+    asked_.unordered = warp_.block->grid->moreReaders.find(list, [&](const MoreReader &reader) {
+      return !reader.stamp.sameWarp(me) && conflicts(me, reader.stamp, reader.place.order, true);
+    });
+  }
+  return asked_.unordered;
+}
+
+/// Reports the first reader that a write is not ordered after; a scalar's, which is no finding, where there is no other.
+void GlobalAccesses::checkReaders(const GlobalGranule &g, Stamp me, uint64_t address, unsigned bytes) {
+  std::string scalarReader;
+  auto complain = [&](std::string reader, bool scalar) {
+    warp_.worker->raced[pc_] += !scalar;
+    report(warp_, FindingKind::GlobalRace, me.lane(),
+           "writes " + place(address, bytes) + ", and nothing orders that after a read", std::move(reader), scalar);
+  };
+  auto isScalar = [&](Stamp reader, uint8_t order) { return (order & orderUniform) && reader.block() == me.block(); };
+  for (unsigned i = 0; i < 2; ++i) {
+    const Stamp reader = g.read[i];
+    const AccessPlace at = g.readAt[i];
+    if (reader && (at.order & orderCopy)) {
+      report(warp_, FindingKind::AsyncOverwrite, me.lane(),
+             "writes " + place(address, bytes) + ", which a cp.async in flight reads", other("copies", reader, at.pc));
+      return;
+    }
+    if (!isReaderUnordered(g, i, me))
+      continue;
+    std::string name = isOfOtherLanes(g, i, me) ? format("other lanes of warp {} read it too", reader.warp())
+                                                : other("read", reader, at.pc);
+    if (!isScalar(reader, at.order))
+      return complain(std::move(name), false);
+    scalarReader = std::move(name);
+  }
+  if (const MoreReader *more = g.more ? &unorderedAmongMore(g.more, me) : nullptr; more && more->stamp) {
+    std::string name = otherWarp("read", more->stamp, more->place.pc);
+    if (!isScalar(more->stamp, more->place.order))
+      return complain(std::move(name), false);
+    scalarReader = std::move(name);
+  }
+  if (!scalarReader.empty())
+    complain(std::move(scalarReader), true);
 }
 
 } // namespace weft::simulator::machine

@@ -24,7 +24,10 @@ public:
   /// Whether races in global memory are looked for at all.
   bool tracks() const { return tracks_; }
   /// All lanes access one address.
-  void setUniform() { order_ |= orderUniform; }
+  void setUniform() {
+    order_ |= orderUniform;
+    at_.order = order_;
+  }
   /// Whether anything wrote some of the bytes in this launch.
   bool read(unsigned lane, uint64_t address, unsigned bytes);
   /// All lanes read, one after another.
@@ -53,22 +56,41 @@ private:
   Stamp stamp(unsigned lane) const { return first_.ofLane(lane); }
   void read(GlobalGranule &granule, Stamp me, uint64_t address, unsigned bytes);
   void readOther(GlobalGranule &granule, Stamp me, uint64_t address, unsigned bytes);
+  bool rememberAmongTwo(GlobalGranule &granule, Stamp me);
+  void rememberMore(GlobalGranule &granule, Stamp me);
+  void addMore(GlobalGranule &granule, Stamp me, uint8_t order);
+  void landBesideTwo(GlobalGranule &granule, Stamp me);
   bool writeOwn(GlobalGranule &granule, Stamp me);
   void writeOther(GlobalGranule &granule, Stamp me, uint64_t address, unsigned bytes, const std::byte *value);
+  void checkLastWrite(const GlobalGranule &granule, Stamp me, uint64_t address, unsigned bytes, const std::byte *value);
+  void checkReaders(const GlobalGranule &granule, Stamp me, uint64_t address, unsigned bytes);
+  bool isReaderUnordered(const GlobalGranule &granule, unsigned reader, Stamp me) const;
+  const MoreReader &unorderedAmongMore(uint32_t list, Stamp me);
   template <typename Visit> void each(uint64_t address, unsigned bytes, Visit visit);
   bool conflicts(Stamp me, Stamp other, uint8_t order, bool reads) const;
   std::string other(const char *did, Stamp stamp, uint32_t pc) const;
+  std::string otherWarp(const char *did, Stamp stamp, uint32_t pc) const;
   Warp &warp_;
   GlobalShadow &shadow_;
   uint8_t order_ = 0;
   bool tracks_ = false;
   uint32_t pc_ = 0;
-  Stamp first_; ///< of lane 0
+  AccessPlace at_; ///< pc_ and order_
+  Stamp first_;    ///< of lane 0
   const Allocation *allocation_ = nullptr;
   GlobalPage *page_ = nullptr;
   GlobalGranule *granules_ = nullptr; ///< of the page
   uint64_t pageStart_ = 0;            ///< the address that its first granule is of
   uint64_t low_ = 0, bytes_ = 0;      ///< the part of the allocation that it is of
+  // Neighbours mostly have the same list of readers, and get the same one, or the same answer.
+  struct {
+    uint32_t from = 0, to = 0;
+    uint8_t order = 0;
+  } added_;
+  struct {
+    uint32_t list = 0;
+    MoreReader unordered;
+  } asked_;
 };
 
 } // namespace weft::simulator::machine

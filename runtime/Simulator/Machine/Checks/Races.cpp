@@ -74,8 +74,9 @@ std::string readerOf(const Warp &warp, const Granule &g, uint32_t reader, uint16
 }
 
 /// Reports a write that is not ordered after reads by the block itself.
-void checkOwnReaders(Warp &warp, unsigned lane, uint32_t offset, unsigned bytes, const Granule &g) {
-  const uint32_t *known = warp.block->shadow.clocksOf(warp.index);
+[[gnu::noinline]] void checkOwnReaders(Warp &warp, unsigned lane, uint32_t offset, unsigned bytes, const Granule &g) {
+  const SharedShadow &shadow = warp.block->shadow;
+  const uint32_t *known = shadow.clocksOf(warp.index);
   const auto me = uint16_t(warp.index * laneCount + lane);
   auto complain = [&](std::string other, bool met) {
     report(warp, FindingKind::SharedRace, lane,
@@ -83,22 +84,25 @@ void checkOwnReaders(Warp &warp, unsigned lane, uint32_t offset, unsigned bytes,
   };
   for (uint32_t rest = g.read.warps; rest; rest &= rest - 1) {
     const auto reader = uint32_t(__builtin_ctz(rest));
+    const WarpReads reads = shadow.readsOf(g, reader);
     const bool another = reader != warp.index || (g.read.thread / laneCount == warp.index &&
                                                   (g.read.thread != me || (g.flags & Granule::ReadByLanes)));
     // The lanes have met since at a shuffle or a vote, which widely used code takes for the end of their reads.
     const bool met = reader == warp.index && g.read.meeting != warp.meetings;
-    if (another && known[reader] < g.read.clock &&
-        !happenedBefore(warp, lane, reader, g.read.thread % laneCount, g.read.clock))
+    if (another && known[reader] < reads.first &&
+        !happenedBefore(warp, lane, reader, g.read.thread % laneCount, reads.first))
       return complain(readerOf(warp, g, reader, me), met);
-    if (reader != warp.index && known[reader] < g.readUntil() && !happenedBefore(warp, reader, g.readUntil()))
+    if (reader != warp.index && known[reader] < reads.last && !happenedBefore(warp, reader, reads.last))
       return complain(format("warp {} read it again after the read that is ordered", reader), false);
   }
 }
 
 bool readersOrdered(const Warp &warp, const Granule &g) {
-  for (uint32_t rest = g.read.warps; rest; rest &= rest - 1)
-    if (!happenedBefore(warp, uint32_t(__builtin_ctz(rest)), g.readUntil()))
+  for (uint32_t rest = g.read.warps; rest; rest &= rest - 1) {
+    const auto reader = uint32_t(__builtin_ctz(rest));
+    if (!happenedBefore(warp, reader, warp.block->shadow.readsOf(g, reader).last))
       return false;
+  }
   return true;
 }
 
@@ -162,9 +166,7 @@ bool shadowRead(Warp &warp, unsigned lane, uint32_t offset, unsigned bytes, bool
     } else {
       if (g->read.thread != me && g->read.thread / laneCount == warp.index)
         g->flags |= Granule::ReadByLanes;
-      g->read.warps |= 1u << (warp.index & 31);
-      g->read.clock = std::min(g->read.clock, now);
-      g->later = std::max(g->later, uint16_t(std::min<uint32_t>(now - g->read.clock, UINT16_MAX)));
+      shadow.addReader(*g, warp.index, now);
     }
   }
   return unwritten && checks.uninitialised;
@@ -203,7 +205,7 @@ void shadowWrite(Warp &warp, unsigned lane, uint32_t offset, unsigned bytes, con
       }
       // A weak read before a compare-and-swap only guesses what it will find.
       const bool harmless = swap || (atomic && (g->flags & Granule::AtomicReads));
-      if (!harmless)
+      if (g->read.warps && !harmless)
         checkOwnReaders(warp, lane, offset, bytes, *g);
     }
     if (g->flags & Granule::RemoteReads)

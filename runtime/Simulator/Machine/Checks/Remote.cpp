@@ -53,9 +53,11 @@ void checkReaders(Warp &warp, unsigned lane, Block &target, uint32_t offset, uns
            "writes " + place(offset, bytes, target) + ", and no barrier of the cluster orders that after a read",
            std::move(other));
   };
-  for (uint32_t rest = g.read.warps; rest; rest &= rest - 1)
-    if (!happenedBefore(warp, uint32_t(target.index), uint32_t(__builtin_ctz(rest)), g.readUntil()))
+  for (uint32_t rest = g.read.warps; rest; rest &= rest - 1) {
+    const auto reader = uint32_t(__builtin_ctz(rest));
+    if (!happenedBefore(warp, uint32_t(target.index), reader, target.shadow.readsOf(g, reader).last))
       return complain(remoteSide(warp, "read", target.rank, g.read.thread, g.read.pc));
+  }
   if (const RemoteAccess *read = unorderedRemoteRead(warp, target, g, atomic))
     complain(remoteSide(warp, "read", read->rank, read->warp * laneCount + read->lane, read->pc));
 }

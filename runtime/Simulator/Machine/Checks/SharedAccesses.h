@@ -68,7 +68,7 @@ private:
         g.flags &= uint8_t(~Granule::ReadByLanes);
       return true;
     }
-    if (g.read.clock != now_)
+    if (g.read.clock != now_ || g.later)
       return false;
     g.read.meeting = meeting_;
     g.read.warps |= warpBit_;
@@ -128,7 +128,7 @@ private:
     const bool own = g.read.thread == me && !(g.flags & Granule::ReadByLanes);
     for (uint32_t rest = g.read.warps; rest; rest &= rest - 1) {
       const auto reader = unsigned(__builtin_ctz(rest));
-      if (known_[reader] < g.readUntil() && !(own && reader == me / laneCount))
+      if (known_[reader] < shadow_.readsOf(g, reader).last && !(own && reader == me / laneCount))
         return false;
     }
     return true;

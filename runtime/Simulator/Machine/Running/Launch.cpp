@@ -310,6 +310,14 @@ Report collect(const Grid &grid, std::vector<Worker> &workers) {
   return report;
 }
 
+/// Whether an access of one block may be ordered before another block's: by what both do strongly, by fences between, or
+/// by a cluster's barriers.
+bool ordersBlocks(const Grid &grid) {
+  constexpr uint8_t orders = uint8_t(~(orderUniform | orderCopy));
+  return grid.shape.cluster.volume() > 1 ||
+         std::ranges::any_of(grid.kernel->code, [](const Record &record) { return record.order & orders; });
+}
+
 Report runOnce(Grid &grid) {
   grid.instructionsLeft = int64_t(std::min<uint64_t>(grid.options.maximumInstructions, uint64_t{1} << 62));
   const uint64_t clusters = Selection(grid).count, blocks = clusters * grid.shape.cluster.volume();
@@ -320,6 +328,8 @@ Report runOnce(Grid &grid) {
     for (const Allocation &allocation : grid.view->allocations())
       sizes.push_back(allocation.live ? allocation.size + 8 : 0);
   grid.globalShadow.reset(sizes, grid.kernel->globalGranule);
+  grid.moreReaders.clear();
+  grid.ordersBlocks = ordersBlocks(grid);
   if (grid.options.countsTouched)
     grid.touchedSectors.reset(grid.view);
   size_t count = grid.options.threads ? grid.options.threads : std::max(1u, std::thread::hardware_concurrency());

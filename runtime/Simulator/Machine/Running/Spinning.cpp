@@ -50,7 +50,8 @@ bool comesAgain(Warp &warp, uint64_t changes, bool first) {
   const uint64_t state = stateOf(warp);
   if (seen.looks && state == seen.kept)
     return seen.recurs = true;
-  if (++seen.looks == 1 || (!first && std::has_single_bit(seen.looks)))
+  ++seen.looks;
+  if (seen.looks == 1 || (!first && std::has_single_bit(seen.looks)))
     seen.kept = state;
   return false;
 }

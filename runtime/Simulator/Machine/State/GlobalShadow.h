@@ -32,13 +32,24 @@ struct Stamp {
   bool sameWarp(Stamp other) const { return bits >> 35 == other.bits >> 35; }
 };
 
-/// The last accesses to one granule of global memory: a write, and two of the reads since, by different warps.
+/// The instruction of an access, and what it orders.
+struct AccessPlace {
+  uint32_t pc : 24 = 0;
+  uint32_t order : 8 = 0; ///< OrderBits
+  bool operator==(const AccessPlace &) const = default;
+};
+/// Instructions that an AccessPlace can tell apart; those of longer kernels are not looked at.
+inline constexpr uint32_t maximumPlaces = 1u << 24;
+
+/// The last accesses to one granule of global memory: a write, and the reads since, by different warps. Two stand here,
+/// the others in a list.
 struct GlobalGranule {
   Stamp write, read[2];
-  uint32_t writePc = 0, readPc[2] = {};
-  uint8_t writeOrder = 0, readOrder[2] = {}; ///< OrderBits
-  uint8_t readLanes = 0;                     ///< bit i: several lanes of the warp of read[i] did
+  AccessPlace writeAt, readAt[2];
+  uint32_t readLanes : 2 = 0; ///< bit i: several lanes of the warp of read[i] did
+  uint32_t more : 30 = 0;     ///< a list of MoreReaders; none where there are not two
 };
+static_assert(sizeof(GlobalGranule) == 40, "ten bytes for each of memory");
 
 /// A piece of memory's shadow, and the lock that it is changed under.
 struct GlobalPage {

@@ -9,6 +9,8 @@
 // in Order.h.
 #pragma once
 
+#include "runtime/Simulator/Machine/State/Readers/ReaderSets.h"
+
 #include <bit>
 #include <cstdint>
 #include <vector>
@@ -23,19 +25,21 @@ struct Granule {
   uint16_t poisoned = 0;    ///< bytes written with a value that nothing wrote
   uint8_t flags = 0;
   uint8_t writeRank = 0; ///< with RemoteWrite: the block of the cluster that writeThread is of
-  uint16_t later = 0;    ///< of a single warp's reads: how many clocks the last came after `read.clock`
+  uint16_t later = 0;    ///< of a single warp's reads: how many clocks the last came after `read.clock`; of several
+                         ///< warps': the number of their ReaderSets, 0 where all read at `read.clock`
 
   /// The reads since the last write that are remembered. Without warps the others mean nothing.
   struct Reads {
-    uint32_t warps = 0; ///< that read at `clock` or later, none of them ordered before another
-    uint32_t clock = 0; ///< of the newest
+    uint32_t warps = 0; ///< whose reads are remembered, none of which is before those of all others
+    uint32_t clock = 0; ///< of a single warp the earliest, of several the latest
     uint32_t pc = 0;
     uint16_t thread = 0;
     uint16_t meeting = 0; ///< Warp::meetings of the reader when it read
   };
   Reads read;
-  /// The clock that others must know of a reader: the newest where there is one, else that of the earliest of several.
-  uint32_t readUntil() const { return std::has_single_bit(read.warps) ? read.clock + later : read.clock; }
+  bool hasOneReader() const { return std::has_single_bit(read.warps); }
+  /// No reader read later.
+  uint32_t readUntil() const { return hasOneReader() ? read.clock + later : read.clock; }
 
   enum : uint8_t {
     ReadByLanes = 1,   ///< several lanes read it
@@ -58,6 +62,15 @@ public:
   unsigned shift() const { return shift_; }
   Granule &at(uint32_t byte) { return granules_[byte >> shift_]; }
   uint32_t indexOf(const Granule &granule) const { return uint32_t(&granule - granules_.data()); }
+
+  /// What a reader of a granule did, by the number of its bit.
+  WarpReads readsOf(const Granule &g, uint32_t reader) const {
+    if (g.hasOneReader() || !g.later)
+      return {g.read.clock, g.readUntil()};
+    return sets_.of(g.later, reader);
+  }
+  /// Remembers one more read of a granule that has readers.
+  void addReader(Granule &g, uint32_t warp, uint32_t clock);
 
   uint32_t warps() const { return warps_; }
   /// The clock that accesses of a warp are stamped with now.
@@ -95,9 +108,14 @@ public:
   void acquire(uint32_t warp, const std::vector<uint32_t> &joined, uint32_t stamp);
 
 private:
+  void addToSet(Granule &g, uint32_t reader, uint32_t clock);
+  uint16_t setOf(const Granule &g);
+  void keepUsedSets();
+
   unsigned shift_ = 2;
   uint32_t warps_ = 0;
   std::vector<Granule> granules_;
+  ReaderSets sets_;                          ///< that granules have
   std::vector<uint32_t> clocks_;             ///< warps x warps
   std::vector<uint32_t> own_;                ///< each warp's stamp
   std::vector<std::vector<uint32_t>> lanes_; ///< per warp, what each lane knows of each; empty until some meet

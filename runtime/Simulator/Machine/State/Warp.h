@@ -11,6 +11,7 @@
 #include "runtime/Simulator/Machine/State/Origins.h"
 #include "runtime/Simulator/Machine/State/Program.h"
 #include "runtime/Simulator/Machine/State/ProxyFences.h"
+#include "runtime/Simulator/Machine/State/Readers/MoreReaders.h"
 #include "runtime/Simulator/Machine/State/SharedShadow.h"
 #include "runtime/Simulator/Machine/State/TouchedSectors.h"
 
@@ -282,6 +283,8 @@ struct Grid {
   std::shared_ptr<DeviceHeap> heap;
   OrderGraph order;
   GlobalShadow globalShadow;
+  MoreReaders moreReaders;  ///< of granules of globalShadow
+  bool ordersBlocks = true; ///< accesses of one block may be ordered before another's
   TouchedSectors touchedSectors;
   ProxyFences proxyFences;
   Address workspace = 0; ///< of the grid's barrier, where the kernel asks for it

@@ -62,7 +62,9 @@ void watchLoads(Warp &warp, const Record &record) {
   warp.loadsTensor = any;
   warp.watched = any || warp.anyPoison || warp.products;
   std::erase_if(transfers, [&](const TensorTransfer &transfer) {
-    return transfer.used && transfer.warp == warp.index && used > keptLoads && used--;
+    const bool isForgotten = transfer.used && transfer.warp == warp.index && used > keptLoads;
+    used -= isForgotten;
+    return isForgotten;
   });
 }
 

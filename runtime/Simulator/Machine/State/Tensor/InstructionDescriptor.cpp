@@ -39,6 +39,8 @@ std::optional<TensorElement> elementOf(TensorKind kind, uint32_t code) {
       return E3M2;
     case 5:
       return E2M1;
+    default:
+      return std::nullopt;
     }
   }
   return std::nullopt;
