@@ -220,7 +220,7 @@ def in_tensor_memory(target: str) -> None:
             ptx = program_ptx(program, D, target)
             resources = assemble(ptx, target)
             assert resources is not None, "ptxas was found"
-            loops = [loop for found in loops_of(ptx, target).values() for loop in found if loop.matrix and loop.inner]
+            loops = [loop for found in loops_of(ptx, target).values() for loop in found if loop.tensor and loop.inner]
             counted = sorted((loop.count, sum(each.name != "NOP" for each in loop.whole)) for loop in loops)
             listed = ", ".join(f"{path} ({whole})" for path, whole in counted)
             print(f"D {D:3}, {name:6}: {listed}; registers {resources.registers}, spilled {resources.spilled_bytes}")

@@ -205,6 +205,15 @@ def kernel(body):
         ("sqrt.rn.f32 %f1, %f2;\ndiv.rn.f32 %f1, %f2, %f3;", []),
         ("mma.sync.aligned.m16n8k32.row.col.satfinite.s32.s8.u8.s32 {%r1};", []),
         ("mma.sync.m16n8k16.f32.f16.f16.f32 {%f1};", ["mma.sync.m16n8k16.f32.f16.f16.f32"]),
+        (
+            "{ .reg .pred p; wgmma.fence.sync.aligned; wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f1}; }",
+            ["wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16"],
+        ),
+        (
+            "{ .reg .pred p; @p tcgen05.mma.cta_group::1.kind::f16 [%r1], %d1, %d2, %r2, p; }",
+            ["tcgen05.mma.cta_group::1.kind::f16"],
+        ),
+        ("{ .reg .pred p; @p tcgen05.mma.cta_group::1.kind::i8 [%r1], %d1, %d2, %r2, p; }", []),
         ("atom.global.add.u32 %r1, [%d1], 1;\nred.global.max.f32 [%d1], %f1;", []),
         ("red.relaxed.gpu.global.add.f32 [%d1], %f1;", ["red.relaxed.gpu.global.add.f32"]),
         ("mov.u64 %d1, %clock64;\nmov.u32 %r1, %tid.x;", ["%clock64"]),

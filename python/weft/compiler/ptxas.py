@@ -54,7 +54,8 @@ class Resources:
     @property
     def matrix_instructions(self) -> int | None:
         """Matrix instructions, or None where they could not be read."""
-        return None if self.instructions is None else sum(self.instructions[name] for name in sass.MATRIX)
+        names = (*sass.MATRIX, *sass.TENSOR_MATRIX)
+        return None if self.instructions is None else sum(self.instructions[name] for name in names)
 
 
 @functools.cache

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 
 _LINE = re.compile(r"^\s+/\*(?P<address>[0-9a-f]{4,})\*/\s+(?P<text>.*?)\s*;", re.MULTILINE)
 _GUARD = re.compile(r"^@!?U?P(?:\d+|T)\s+")
-#: Mnemonics of matrix instructions: of a warp, of four, and of those whose sums are in tensor memory.
-MATRIX = ("HMMA", "IMMA", "DMMA", "BMMA", "QMMA", "HGMMA", "IGMMA", "QGMMA", "BGMMA", "UTCHMMA", "UTCIMMA", "UTCQMMA")
+#: Mnemonics of matrix instructions: of a warp, and of four.
+MATRIX = ("HMMA", "IMMA", "DMMA", "BMMA", "QMMA", "HGMMA", "IGMMA", "QGMMA", "BGMMA")
+#: Of those whose sums are in tensor memory, which run beside the warps and do not name their shapes.
+TENSOR_MATRIX = ("UTCHMMA", "UTCIMMA", "UTCQMMA")
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from weft.compiler import ptxas
-from weft.compiler.sass import MATRIX
+from weft.compiler.sass import MATRIX, TENSOR_MATRIX
 
 from .listing import Instruction, Kernel, parse
 from .opcodes import pipe_of
@@ -61,6 +61,11 @@ class Loop:
     def matrix(self) -> int:
         """Matrix instructions of an iteration."""
         return sum(each.name in MATRIX for each in self.path)
+
+    @property
+    def tensor(self) -> int:
+        """Matrix instructions of an iteration whose sums are in tensor memory."""
+        return sum(each.name in TENSOR_MATRIX for each in self.path)
 
     @property
     def first(self) -> int:
@@ -195,7 +200,11 @@ def _path(graph: Sequence[Block], head: int, body: set[int]) -> tuple[Instructio
     best: dict[int, _Way | None] = {}
     for node in _after_order(graph, head, body):
         block = graph[node]
-        own = (sum(each.name in MATRIX for each in block.instructions), -block.tries, -len(block.instructions))
+        own = (
+            sum(each.name in (*MATRIX, *TENSOR_MATRIX) for each in block.instructions),
+            -block.tries,
+            -len(block.instructions),
+        )
         choices: list[_Way] = [((0, 0, 0), ())] if head in block.follows else []
         choices += [known for other in block.follows if other != head and (known := best.get(other)) is not None]
         most = max(choices, key=lambda choice: choice[0], default=None)

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import re
 
-_INSTRUCTION = re.compile(r"^\s*(?:@!?%\w+\s+)?([a-z][a-z0-9_]*(?:\.[\w:]+)+)", re.MULTILINE)
-_FLOAT = re.compile(r"\.(?:f16|f16x2|bf16|bf16x2|tf32|f32|f64|e4m3|e5m2)\b")
-_MATRIX = ("mma.", "wmma.mma", "wgmma.mma_async")
+#: several may stand in one line, as those of a product do in braces
+_INSTRUCTION = re.compile(r"(?:^|[;{}])[ \t]*(?:@!?%?\w+\s+)?([a-z][a-z0-9_]*(?:\.[\w:]+)+)", re.MULTILINE)
+_FLOAT = re.compile(r"[.:](?:f16|f16x2|bf16|bf16x2|tf32|f32|f64|e4m3|e5m2|f8f6f4|mxf\w+)\b")
+_MATRIX = ("mma.", "wmma.mma", "wgmma.mma_async", "tcgen05.mma")
 _ROUNDED = re.compile(r"\.r[nzmp]\b")
 _CONTRACTED = re.compile(r"^(add|sub|mul)\.(?:ftz\.|sat\.)*(f16|f16x2|bf16|bf16x2|f32|f64)$")
 #: registers that tell when or where a warp runs

@@ -18,6 +18,7 @@
 #include "dialects/Warp/Transforms/Tensor/SplitResults.h"
 #include "dialects/Warp/Transforms/Tensor/SumChains.h"
 #include "dialects/Warp/Transforms/Tensor/TensorColumns.h"
+#include "dialects/Warp/Transforms/Tensor/TensorOrder.h"
 #include "dialects/Warp/Transforms/Tensor/TensorProducts.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"

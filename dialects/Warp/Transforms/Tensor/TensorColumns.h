@@ -1,5 +1,5 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
-// Where tiles lie in tensor memory, and where a warpgroup's threads meet before its products.
+// Where tiles lie in tensor memory.
 #pragma once
 
 #include "compiler/Target/TargetInfo.h"
@@ -8,19 +8,6 @@
 #include "llvm/ADT/MapVector.h"
 
 namespace weft::warp {
-
-/// Inserts a `warp.tensor_ready` before each product that threads may have accessed tensor memory before, since the last.
-void insertReady(mlir::Block &block);
-
-/// Inserts waits so that nothing is stored to a tile that a product may still read or write.
-void awaitBeforeStores(mlir::Block &block, TensorBeginOp begin);
-
-/// Inserts waits so that no more products are under way than may be, and has each wait know of all that none was for.
-void boundUnderWay(mlir::Block &block, TensorBeginOp begin);
-
-/// Inserts a `warp.tensor_ready` where the thread that starts products could otherwise be so far ahead of a warp that a
-/// barrier ends two phases while the warp waits for the first.
-void boundLead(mlir::Block &block);
 
 /// Ops that name a tile, from the first to the last of which it is needed.
 struct TileWeb {
