@@ -32,6 +32,43 @@ static bool liesByRows(Type type) {
   return grid && grid->m == tensorRows;
 }
 
+/// Whether a tensor lies as products take operand a, by whatever warpgroups.
+static bool liesAsOperand(RankedTensorType type) {
+  LayoutAttr layout = layoutAttrOf(type);
+  if (!layout || layout.getLayout().rank() != 2)
+    return false;
+  const unsigned groups = layout.getLayout().size(InDim::Warp) / 4, bits = type.getElementTypeBitWidth();
+  for (unsigned m : {wgmmaRows, tensorRows})
+    for (unsigned rows = 1; rows <= groups && type.getDimSize(0) >= int64_t(m) * rows; rows *= 2)
+      if (wgmmaALayout(type.getShape(), {rows, groups / rows, m}, bits) == layout.getLayout())
+        return true;
+  return false;
+}
+
+LogicalResult TensorStoreOp::verify() {
+  auto type = cast<RankedTensorType>(getValue().getType());
+  if (!gridOf(type) && !liesAsOperand(type))
+    return emitOpError() << "expected a layout of warpgroups' sums or operands, but got " << type;
+  return success();
+}
+
+LogicalResult TensorScaleOp::verify() {
+  if (!gridOf(getBy().getType()) || !getElementTypeOrSelf(getBy().getType()).isF32())
+    return emitOpError() << "expected factors of f32 in a layout of warpgroups' sums, but got " << getBy().getType();
+  return success();
+}
+
+LogicalResult TensorWaitOp::verify() {
+  uint32_t barriers = ~0u;
+  for (Operation *user : getSlots().getUsers())
+    if (auto begin = dyn_cast<TensorBeginOp>(user))
+      barriers = begin.getBarriers();
+  if (getCount() < 1 || uint64_t(getPending()) + getCount() > barriers)
+    return emitOpError() << "expected a 'count' from 1 on, and with 'pending' at most " << barriers
+                         << " barriers, but got " << getCount() << " and " << getPending();
+  return success();
+}
+
 LogicalResult TensorLoadOp::verify() {
   if (!gridOf(getType()) || getElementTypeOrSelf(getType()).getIntOrFloatBitWidth() != 32)
     return emitOpError() << "expected 32-bit elements in a layout of warpgroups' sums, but got " << getType();

@@ -13,7 +13,7 @@ def Warp_TensorBeginOp : Op<Warp_Dialect, "tensor_begin", [MemoryEffects<[MemRea
     columns of its own, and the lanes of its warps: `area` is the address of the first of these columns, `lanes` the same at the first lane of this warp. Threads of the block meet.
     PTX: `mbarrier.init`, `tcgen05.alloc`, `tcgen05.relinquish_alloc_permit` (ISA 9.7.16.7).
 
-    C1: `barriers` and `columns` are powers of two, all warpgroups together have 32 to 512 columns. C2: `slots` has room for all barriers and the word.
+    C1: `barriers` and `columns` are powers of two, `columns` at most 512. C2: `slots` has room for all barriers and the word.
 
     ```mlir
     #b = #warp.layout<[8], offset = [[1], [2], [4]]>
@@ -69,6 +69,7 @@ def Warp_TensorStoreOp : Op<Warp_Dialect, "tensor_store", [MemoryEffects<[MemWri
   }];
   let arguments = (ins Tile_Tensor:$value, I32:$lanes, I32Attr:$column);
   let assemblyFormat = "$value `,` $lanes attr-dict `:` type($value)";
+  let hasVerifier = 1;
 }
 
 def Warp_JoinColumnsOp : Op<Warp_Dialect, "join_columns", [Pure]> {
@@ -101,6 +102,7 @@ def Warp_TensorScaleOp : Op<Warp_Dialect, "tensor_scale", [MemoryEffects<[MemRea
   }];
   let arguments = (ins Tile_Tensor:$by, I32:$lanes, I32Attr:$column);
   let assemblyFormat = "$by `,` $lanes attr-dict `:` type($by)";
+  let hasVerifier = 1;
 }
 
 def Warp_TensorReadyOp : Op<Warp_Dialect, "tensor_ready", [MemoryEffects<[MemRead, MemWrite]>]> {
@@ -145,7 +147,7 @@ def Warp_TensorWaitOp : Op<Warp_Dialect, "tensor_wait", [MemoryEffects<[MemRead,
   let description = [{
     It waits for the last but `pending` product, if there has been one, and for those before it, `count` in all, that no wait was for: a thread that comes back to a barrier knows that its last phase is over.
     PTX: `mbarrier.try_wait.parity` at the barrier of each, `tcgen05.fence::after_thread_sync`.
-    C1: `pending` and `count` together are at most the number of a warpgroup's barriers.
+    C1: `count` is at least 1, and with `pending` at most the number of a warpgroup's barriers.
 
     ```mlir
     #s = #warp.layout<[8], offset = [[1], [2], [4]]>
@@ -157,6 +159,7 @@ def Warp_TensorWaitOp : Op<Warp_Dialect, "tensor_wait", [MemoryEffects<[MemRead,
   let builders = [OpBuilder<(ins "::mlir::Value":$slots, "int":$pending), [{
     build($_builder, $_state, slots, $_builder.getI32IntegerAttr(pending), $_builder.getI32IntegerAttr(1));
   }]>];
+  let hasVerifier = 1;
 }
 
 #endif // WEFT_DIALECTS_WARP_IR_TENSOROPS_TD

@@ -1083,7 +1083,7 @@ def WarpBeginTensorMemory : Pass<"warp-begin-tensor-memory", "::mlir::func::Func
     becomes
     ```mlir
     %slots = warp.alloc : <16xi64, #s>
-    %area, %lanes = warp.tensor_begin %slots {barriers = 8 : i32, columns = 512 : i32} : !warp.shared<16xi64, #s>
+    %area, %lanes = warp.tensor_begin %slots {barriers = 8 : i32, columns = 512 : i32} : <16xi64, #s>
     ...
     warp.tensor_end %area {columns = 512 : i32}
     ```
@@ -1117,18 +1117,20 @@ def WarpTensorMemory : Pass<"warp-tensor-memory", "::mlir::func::FuncOp"> {
         %zero = arith.constant dense<0.0> : tensor<128x16xf32, #acc>
         %d = warp.wgmma %a, %b, %zero {shape = array<i32: 128, 16, 16>} : !warp.shared<128x16xf16, #a> * !warp.shared<16x16xf16, #b> -> tensor<128x16xf32, #acc>
         %e = warp.wgmma_wait %d {pending = 0 : i32} : tensor<128x16xf32, #acc>
+        %x = arith.negf %e : tensor<128x16xf32, #acc>
         warp.tensor_end %area {columns = 512 : i32}
-        return %e : tensor<128x16xf32, #acc>
+        return %x : tensor<128x16xf32, #acc>
       }
     }
     ```
     becomes
     ```mlir
     warp.tensor_product %b, %area, %s with %a {column = 0 : i32, shape = array<i32: 128, 16, 16>, sums = tensor<128x16xf32, #acc>, zero} ...
-    warp.tensor_wait %s {pending = 0 : i32} : !warp.shared<8xi64, #s>
+    warp.tensor_wait %s {pending = 0 : i32} : <8xi64, #s>
     %e = warp.tensor_load %lanes {column = 0 : i32} : tensor<128x16xf32, #acc>
+    %x = arith.negf %e : tensor<128x16xf32, #acc>
     warp.tensor_end %area {columns = 32 : i32}
-    return %e : tensor<128x16xf32, #acc>
+    return %x : tensor<128x16xf32, #acc>
     ```
   }];
   let options = [Option<"mark", "mark", "bool", /*default=*/"false",
