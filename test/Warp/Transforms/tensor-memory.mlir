@@ -165,6 +165,32 @@ module attributes {warp.target = "sm_100a"} {
     return %done : !sums
   }
 
+  // An operand that a loop between two products stores another in the place of is stored again.
+  // CHECK-LABEL: func.func @again
+  // CHECK: warp.tensor_store %[[P:.*]], %lanes {column = [[AT:[0-9]+]] : i32} : tensor<128x64xf16,
+  // CHECK: scf.for
+  // CHECK: warp.tensor_store %{{.*}}, %lanes {column = [[AT]] : i32} : tensor<128x64xf16,
+  // CHECK: }
+  // CHECK: warp.tensor_store %[[P]], %lanes {column = [[AT]] : i32} : tensor<128x64xf16,
+  // CHECK: warp.tensor_product
+  func.func @again(%p: !weights, %r: !weights, %b: !b, %s: !slots, %n: i32, %one: i32) -> (!sums, !sums) attributes {tile.schedule = #tile.schedule<warps = 4, stages = 2>} {
+    %area, %lanes = warp.tensor_begin %s {barriers = 8 : i32, columns = 512 : i32} : !slots
+    %zero = arith.constant dense<0.0> : !sums
+    %c = warp.wgmma %p, %b, %zero {shape = array<i32: 128, 64, 16>} : !weights * !b -> !sums
+    %x = warp.wgmma_wait %c {pending = 0 : i32} : !sums
+    %y = scf.for %i = %one to %n step %one iter_args(%acc = %x) -> (!sums) : i32 {
+      %d = warp.wgmma %r, %b, %acc {shape = array<i32: 128, 64, 16>} : !weights * !b -> !sums
+      %next = warp.wgmma_wait %d {pending = 0 : i32} : !sums
+      scf.yield %next : !sums
+    }
+    %e = warp.wgmma %p, %b, %zero {shape = array<i32: 128, 64, 16>} : !weights * !b -> !sums
+    %z = warp.wgmma_wait %e {pending = 0 : i32} : !sums
+    %u = arith.negf %y : !sums
+    %v = arith.negf %z : !sums
+    warp.tensor_end %area {columns = 512 : i32}
+    return %u, %v : !sums, !sums
+  }
+
   // A kernel without tensor memory is left alone.
   // CHECK-LABEL: func.func @none
   // CHECK: warp.wgmma

@@ -159,14 +159,16 @@ int Placer::tileOfOperand(WgmmaOp product, Value chain) {
   return tiles[a] = tile->second;
 }
 
-/// Stores operand a of a product where none before it in its block has it from the same value.
+/// Stores operand a of a product, but where one before it in its block has it from the same value, and no products under an
+/// op between, whose operands may share the tile.
 void Placer::storeOperand(WgmmaOp product, IntegerAttr column) {
   Value a = product.getA();
-  auto isBefore = [&](Operation *user) {
-    return isa<WgmmaOp>(user) && user->getBlock() == product->getBlock() && user->isBeforeInBlock(product);
-  };
-  if (llvm::any_of(a.getUsers(), isBefore))
-    return;
+  for (Operation *op = product->getPrevNode(); op; op = op->getPrevNode()) {
+    if (auto other = dyn_cast<WgmmaOp>(op); other && other.getA() == a)
+      return;
+    if (op->getNumRegions() && op->walk([](WgmmaOp) { return WalkResult::interrupt(); }).wasInterrupted())
+      break;
+  }
   TensorStoreOp::create(b, product.getLoc(), a, begin.getLanes(), column);
 }
 

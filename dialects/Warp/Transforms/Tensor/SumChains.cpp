@@ -4,6 +4,7 @@
 #include "dialects/Warp/Transforms/Tensor/TensorProducts.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
+#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 
@@ -109,14 +110,18 @@ bool SumChains::findApart(func::FuncOp kernel) {
 }
 
 bool SumChains::isUnderWay(Value value) const {
-  for (llvm::SmallDenseSet<Value> seen; seen.insert(value).second;) {
-    if (value.getDefiningOp<WgmmaOp>())
+  llvm::SetVector<Value> from;
+  from.insert(value);
+  for (size_t at = 0; at < from.size(); ++at) {
+    Value each = from[at];
+    if (each.getDefiningOp<WgmmaOp>())
       return true;
-    if (auto argument = dyn_cast<BlockArgument>(value)) {
-      auto loop = dyn_cast<scf::ForOp>(argument.getOwner()->getParentOp());
-      value = loop ? loop.getTiedLoopYieldedValue(argument)->get() : value;
-    } else if (auto loop = value.getDefiningOp<scf::ForOp>()) {
-      value = loop.getYieldedValues()[cast<OpResult>(value).getResultNumber()];
+    if (auto argument = dyn_cast<BlockArgument>(each)) {
+      if (auto loop = dyn_cast<scf::ForOp>(argument.getOwner()->getParentOp()))
+        from.insert(loop.getTiedLoopYieldedValue(argument)->get());
+    } else if (isa_and_nonnull<scf::ForOp, scf::IfOp>(each.getDefiningOp())) {
+      for (Region &region : each.getDefiningOp()->getRegions())
+        from.insert(region.front().getTerminator()->getOperand(cast<OpResult>(each).getResultNumber()));
     }
   }
   return false;
