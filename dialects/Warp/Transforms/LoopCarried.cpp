@@ -1,6 +1,7 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 #include "dialects/Warp/Transforms/LoopCarried.h"
 
+#include "dialects/Warp/IR/WarpOps.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/Iterators.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
@@ -70,6 +71,17 @@ void weft::warp::removeUnusedCarriedValues(scf::ForOp &loop) {
   eraseDeadOps(smaller);
   loop->erase();
   loop = smaller;
+}
+
+void weft::warp::removeUnusedOfConsumers(func::FuncOp kernel) {
+  SmallVector<scf::ForOp> loops;
+  kernel.walk([&](scf::ForOp loop) {
+    if (!loop->getParentOfType<ProducerOp>())
+      loops.push_back(loop);
+  });
+  for (scf::ForOp loop : loops)
+    removeUnusedCarriedValues(loop);
+  eraseDeadOps(kernel);
 }
 
 void weft::warp::eraseDeadOps(Operation *within) {

@@ -1,7 +1,7 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // Products whose sums are in tensor memory (PTX ISA 9.7.16).
 //
-// A product is one piece of inline PTX that a warpgroup's first thread acts in: an instruction for each tile of 128 × n
+// A product is one piece of inline PTX that a warpgroup's first thread acts in: an instruction for each tile of m × n
 // and each step along K, and a commit, which arrives at a barrier of the warpgroup when all of them are done. A thread
 // counts its warpgroup's products: the barrier of the c-th is the one of number c mod barriers, its phase c / barriers.
 // Loads hold their wait, so that nothing reads registers which are still to be written.

@@ -37,18 +37,6 @@ struct SplitRoles : weft::warp::impl::WarpSplitRolesBase<SplitRoles> {
 };
 } // namespace
 
-/// Erases what the other warps no longer need.
-static void removeUnused(func::FuncOp kernel) {
-  SmallVector<scf::ForOp> loops;
-  kernel.walk([&](scf::ForOp loop) {
-    if (!loop->getParentOfType<ProducerOp>())
-      loops.push_back(loop);
-  });
-  for (scf::ForOp loop : loops)
-    removeUnusedCarriedValues(loop);
-  eraseDeadOps(kernel);
-}
-
 void SplitRoles::runOnOperation() {
   func::FuncOp kernel = getOperation();
   SmallVector<ProduceOp> produced;
@@ -81,5 +69,5 @@ void SplitRoles::runOnOperation() {
   slice.emit(b);
   for (ProduceOp op : produced)
     op.erase();
-  removeUnused(kernel);
+  removeUnusedOfConsumers(kernel);
 }

@@ -6,7 +6,6 @@
 //                        body
 //                        warp.tensor_end %area
 #include "dialects/Tile/IR/Schedule.h"
-#include "dialects/Warp/Layout/WgmmaLayouts.h"
 #include "dialects/Warp/Transforms/Passes.h"
 #include "dialects/Warp/Transforms/Roles/ProducerSlice.h"
 #include "dialects/Warp/Transforms/Tensor/TensorProducts.h"
@@ -29,16 +28,12 @@ struct BeginTensorMemory : weft::warp::impl::WarpBeginTensorMemoryBase<BeginTens
 } // namespace
 
 bool weft::warp::isInTensorMemory(WgmmaOp product) {
-  return product.getShape()[0] == int32_t(tensorRows) || TargetInfo::ofOrDefault(product).warpgroups.tensorColumns != 0;
+  return TargetInfo::ofOrDefault(product).warpgroups.tensorColumns != 0;
 }
 
 SharedType weft::warp::tensorSlots(func::FuncOp kernel, const TargetInfo &target) {
-  bool any = kernel
-                 ->walk([](WgmmaOp product) {
-                   return isInTensorMemory(product) ? WalkResult::interrupt() : WalkResult::advance();
-                 })
-                 .wasInterrupted();
-  if (!any)
+  auto hasProduct = [&] { return kernel->walk([](WgmmaOp) { return WalkResult::interrupt(); }).wasInterrupted(); };
+  if (!target.warpgroups.tensorColumns || !hasProduct())
     return {};
   const int64_t groups = tile::scheduleOf(kernel).warps / target.warpgroups.warps;
   const int64_t words = llvm::PowerOf2Ceil(groups * tensorBarriers + 1);

@@ -324,14 +324,7 @@ void Placer::eraseProducts() {
   });
   for (Operation *op : placed)
     op->erase();
-  SmallVector<scf::ForOp> loops;
-  kernel.walk([&](scf::ForOp loop) {
-    if (!loop->getParentOfType<ProducerOp>())
-      loops.push_back(loop);
-  });
-  for (scf::ForOp loop : loops)
-    removeUnusedCarriedValues(loop);
-  eraseDeadOps(kernel);
+  removeUnusedOfConsumers(kernel);
 }
 
 /// Sums that are loaded, multiplied and stored where they were need not be in registers all at once.

@@ -10,183 +10,142 @@ using namespace mlir;
 
 namespace weft::warp {
 
-// --- where threads meet ---
-
-static bool hasProduct(Operation *op) {
-  return op->walk([](TensorProductOp) { return WalkResult::interrupt(); }).wasInterrupted();
+/// Goes through a kernel's ops in their order with what is known before each: `step` gives what is known behind an op, and may
+/// insert ops where `insert` is set. Behind regions, which may not run, what is known before them is joined to what is behind
+/// each; a loop's body begins with what is known before the loop and behind the body, until one iteration more adds nothing.
+/// `join` adds to what is known, and says whether that was anything.
+template <typename State, typename Step, typename Join>
+static State flowThrough(Block &block, State state, bool insert, Step step, Join join) {
+  for (Operation &op : llvm::make_early_inc_range(block)) {
+    step(op, state, insert);
+    if (op.getNumRegions() == 0 || isa<ProducerOp>(op))
+      continue;
+    auto behindRegions = [&](const State &into, bool inserts) {
+      State behind = state;
+      for (Region &region : op.getRegions())
+        for (Block &inner : region)
+          join(behind, flowThrough(inner, into, inserts, step, join));
+      return behind;
+    };
+    State into = state;
+    if (isa<LoopLikeOpInterface>(op))
+      while (join(into, behindRegions(into, /*inserts=*/false)))
+        ;
+    state = behindRegions(into, insert);
+  }
+  return state;
 }
 
-static bool isTouchedByItself(Operation *op) {
-  return op
-      ->walk([](Operation *inner) {
-        return isa<TensorLoadOp, TensorStoreOp, TensorScaleOp>(inner) ? WalkResult::interrupt() : WalkResult::advance();
-      })
+/// The same of a number, of which the greatest is known.
+template <typename Step> static void countThrough(Block &block, Step step) {
+  auto join = [](int &into, int from) {
+    const bool grows = from > into;
+    into = std::max(into, from);
+    return grows;
+  };
+  flowThrough(block, 0, /*insert=*/true, step, join);
+}
+
+static void meetBefore(Operation &op) {
+  OpBuilder b(&op);
+  TensorReadyOp::create(b, op.getLoc());
+}
+
+static void waitBefore(Operation *op, TensorBeginOp begin, int pending) {
+  OpBuilder b(op);
+  TensorWaitOp::create(b, op->getLoc(), begin.getSlots(), pending);
+}
+
+// --- where threads meet ---
+
+static bool isTouch(Operation *op) { return isa<TensorLoadOp, TensorStoreOp, TensorScaleOp>(op); }
+
+template <typename Which> static bool hasWithin(Operation &op, Which which) {
+  return op.walk([&](Operation *inner) { return which(inner) ? WalkResult::interrupt() : WalkResult::advance(); })
       .wasInterrupted();
 }
 
-/// Whether threads may have accessed tensor memory since the last product behind a block, if they may have before it, or
-/// `before`. With `insert`, ops are inserted.
-static bool isTouchedBehind(Block &block, bool before, bool insert) {
-  bool touched = before;
-  for (Operation &op : llvm::make_early_inc_range(block)) {
-    if (isa<TensorLoadOp, TensorStoreOp, TensorScaleOp>(op))
-      touched = true;
-    if (isa<TensorProductOp>(op)) {
-      if (touched && insert) {
-        OpBuilder b(&op);
-        TensorReadyOp::create(b, op.getLoc());
-      }
-      touched = false;
-    }
-    if (op.getNumRegions() == 0 || isa<ProducerOp>(op))
-      continue;
+void insertReady(Block &block) {
+  // 1 where threads may have accessed tensor memory since the last product.
+  countThrough(block, [](Operation &op, int &touched, bool insert) {
+    if (isTouch(&op))
+      touched = 1;
     // Before a loop whose own threads touch nothing they meet once.
-    if (touched && isa<LoopLikeOpInterface>(op) && hasProduct(&op) && !isTouchedByItself(&op)) {
-      if (insert) {
-        OpBuilder b(&op);
-        TensorReadyOp::create(b, op.getLoc());
-      }
-      touched = false;
-    }
-    // A region may run again behind itself, or not at all.
-    bool into = touched;
-    if (isa<LoopLikeOpInterface>(op))
-      for (Region &region : op.getRegions())
-        for (Block &inner : region)
-          into |= isTouchedBehind(inner, touched, /*insert=*/false);
-    bool behind = touched;
-    for (Region &region : op.getRegions())
-      for (Block &inner : region)
-        behind |= isTouchedBehind(inner, into, insert);
-    touched = behind;
-  }
-  return touched;
+    bool isBeforeLoop = isa<LoopLikeOpInterface>(op) && !hasWithin(op, isTouch) &&
+                        hasWithin(op, [](Operation *inner) { return isa<TensorProductOp>(inner); });
+    if (!isa<TensorProductOp>(op) && !isBeforeLoop)
+      return;
+    if (touched && insert)
+      meetBefore(op);
+    touched = 0;
+  });
 }
-
-void insertReady(Block &block) { isTouchedBehind(block, /*before=*/false, /*insert=*/true); }
 
 // --- what products under way use ---
 
-namespace {
 /// Tiles that products may still use, and how many products at least have started since the last of those.
 using InUse = std::map<int32_t, int>;
 
-class StoreWaits {
-public:
-  explicit StoreWaits(TensorBeginOp begin) : begin(begin) {}
+/// A wait leaves what the last `pending` products use.
+static void settle(InUse &used, int pending) {
+  for (auto each = used.begin(); each != used.end();)
+    each = each->second >= pending ? used.erase(each) : std::next(each);
+}
 
-  /// What is in use behind a block, if `used` is before it.
-  InUse behind(Block &block, InUse used, bool insert) {
-    for (Operation &op : llvm::make_early_inc_range(block)) {
-      if (auto wait = dyn_cast<TensorWaitOp>(op))
-        settle(used, wait.getPending());
-      else if (auto product = dyn_cast<TensorProductOp>(op))
-        start(used, product);
-      else if (auto store = dyn_cast<TensorStoreOp>(op))
-        await(used, store, insert);
-      else if (op.getNumRegions() != 0 && !isa<ProducerOp>(op))
-        used = behindRegions(&op, std::move(used), insert);
-    }
-    return used;
-  }
+static void start(InUse &used, TensorProductOp product) {
+  for (auto &[tile, since] : used)
+    ++since;
+  used[product.getColumn()] = 0;
+  if (product.getFrom())
+    used[*product.getFrom()] = 0;
+}
 
-private:
-  static void settle(InUse &used, int pending) {
-    for (auto each = used.begin(); each != used.end();)
-      each = each->second >= pending ? used.erase(each) : std::next(each);
+static bool joinUses(InUse &into, const InUse &from) {
+  bool changed = false;
+  for (auto [tile, since] : from) {
+    auto [known, isNew] = into.insert({tile, since});
+    changed |= isNew || since < known->second;
+    known->second = std::min(known->second, since);
   }
-  static void start(InUse &used, TensorProductOp product) {
-    for (auto &[tile, since] : used)
-      ++since;
-    used[product.getColumn()] = 0;
-    if (product.getFrom())
-      used[*product.getFrom()] = 0;
-  }
-  void await(InUse &used, TensorStoreOp store, bool insert) {
-    auto known = used.find(store.getColumn());
+  return changed;
+}
+
+void awaitBeforeStores(Block &block, TensorBeginOp begin) {
+  auto step = [&](Operation &op, InUse &used, bool insert) {
+    if (auto wait = dyn_cast<TensorWaitOp>(op))
+      settle(used, wait.getPending());
+    if (auto product = dyn_cast<TensorProductOp>(op))
+      start(used, product);
+    auto store = dyn_cast<TensorStoreOp>(op);
+    auto known = store ? used.find(store.getColumn()) : used.end();
     if (known == used.end())
       return;
     const int pending = std::min(known->second, mostUnderWay - 1);
-    if (insert) {
-      OpBuilder b(store);
-      TensorWaitOp::create(b, store.getLoc(), begin.getSlots(), pending);
-    }
+    if (insert)
+      waitBefore(store, begin, pending);
     settle(used, pending);
-  }
-  InUse behindRegions(Operation *op, InUse used, bool insert) {
-    auto join = [](InUse &into, const InUse &from) {
-      bool changed = false;
-      for (auto [tile, since] : from) {
-        auto [known, isNew] = into.insert({tile, since});
-        changed |= isNew || since < known->second;
-        known->second = std::min(known->second, since);
-      }
-      return changed;
-    };
-    auto through = [&](const InUse &into, bool inserts) {
-      InUse behindAll = used;
-      for (Region &region : op->getRegions())
-        for (Block &inner : region)
-          join(behindAll, behind(inner, into, inserts));
-      return behindAll;
-    };
-    InUse into = used;
-    if (isa<LoopLikeOpInterface>(op))
-      while (join(into, through(into, /*inserts=*/false)))
-        ;
-    return through(into, insert);
-  }
-
-  TensorBeginOp begin;
-};
-} // namespace
-
-void awaitBeforeStores(Block &block, TensorBeginOp begin) { StoreWaits(begin).behind(block, {}, /*insert=*/true); }
+  };
+  flowThrough(block, InUse(), /*insert=*/true, step, joinUses);
+}
 
 // --- how many products are under way ---
 
-/// Counts ops through a kernel's regions: what `step` makes of a count at each op of `block`, in order, with `insert` where
-/// it may insert ops. A loop's body begins with the most that it may begin with.
-static int countThrough(Block &block, int before, bool insert, llvm::function_ref<int(Operation &, int, bool)> step) {
-  int count = before;
-  for (Operation &op : llvm::make_early_inc_range(block)) {
-    count = step(op, count, insert);
-    if (op.getNumRegions() == 0 || isa<ProducerOp>(op))
-      continue;
-    auto behindRegions = [&](int into, bool inserts) {
-      int behind = count;
-      for (Region &region : op.getRegions())
-        for (Block &inner : region)
-          behind = std::max(behind, countThrough(inner, into, inserts, step));
-      return behind;
-    };
-    int into = count;
-    if (isa<LoopLikeOpInterface>(op)) // until one iteration more adds none
-      for (int behind; into < (behind = behindRegions(into, /*inserts=*/false));)
-        into = behind;
-    count = behindRegions(into, insert);
-  }
-  return count;
-}
-
 void boundUnderWay(Block &block, TensorBeginOp begin) {
-  countThrough(block, /*before=*/0, /*insert=*/true, [&](Operation &op, int count, bool insert) {
+  countThrough(block, [&](Operation &op, int &count, bool insert) {
     if (auto wait = dyn_cast<TensorWaitOp>(op)) {
       const int pending = wait.getPending();
       if (insert)
         wait.setCount(std::max(1, count - pending));
-      return std::min(count, pending);
+      count = std::min(count, pending);
     }
     if (!isa<TensorProductOp>(op))
-      return count;
+      return;
     if (count == mostUnderWay) {
-      if (insert) {
-        OpBuilder b(&op);
-        TensorWaitOp::create(b, op.getLoc(), begin.getSlots(), mostUnderWay - 1);
-      }
+      if (insert)
+        waitBefore(&op, begin, mostUnderWay - 1);
       --count;
     }
-    return count + 1;
+    ++count;
   });
 }
 
@@ -195,19 +154,17 @@ void boundUnderWay(Block &block, TensorBeginOp begin) {
 // these are fewer than there are barriers.
 void boundLead(Block &block) {
   constexpr int most = tensorBarriers - mostUnderWay;
-  countThrough(block, /*before=*/0, /*insert=*/true, [&](Operation &op, int count, bool insert) {
+  countThrough(block, [](Operation &op, int &count, bool insert) {
     if (isa<TensorReadyOp>(op))
-      return 0;
+      count = 0;
     if (!isa<TensorProductOp>(op))
-      return count;
+      return;
     if (count == most) {
-      if (insert) {
-        OpBuilder b(&op);
-        TensorReadyOp::create(b, op.getLoc());
-      }
+      if (insert)
+        meetBefore(op);
       count = 0;
     }
-    return count + 1;
+    ++count;
   });
 }
 
