@@ -46,45 +46,58 @@ std::optional<Tuple> combineChains(Emitter &emitter, Region &combiner, ArrayRef<
   return combineTree(emitter, combiner, chains);
 }
 
+/// The fewest terms that are combined otherwise than one by one.
+static constexpr size_t fewestAtOnce = 8;
+
+/// A sum of f32 by additions of two at once.
+static std::optional<Tuple> addByPairs(Emitter &e, Region &combiner, ArrayRef<Tuple> terms) {
+  SmallVector<Value> pairs;
+  for (size_t i = 0; i + 1 < terms.size(); i += 2)
+    pairs.push_back(pairedUp(terms[i].front(), terms[i + 1].front(), e));
+  while (pairs.size() > 1) {
+    SmallVector<Value> sums;
+    for (size_t i = 0; i + 1 < pairs.size(); i += 2)
+      sums.push_back(LLVM::FAddOp::create(e.b, e.loc, pairs[i], pairs[i + 1]));
+    if (pairs.size() % 2)
+      sums.push_back(pairs.back());
+    pairs = std::move(sums);
+  }
+  SmallVector<Tuple> last;
+  for (unsigned half : {0, 1})
+    last.push_back({LLVM::ExtractElementOp::create(e.b, e.loc, pairs.front(), e.i32(half))});
+  if (terms.size() % 2)
+    last.push_back(terms.back());
+  return combineTree(e, combiner, last);
+}
+
+/// A least or greatest by threes: ptxas makes one instruction of a chain's two steps.
+static std::optional<Tuple> combineByThrees(Emitter &e, Region &combiner, SmallVector<Tuple> terms) {
+  while (terms.size() >= fewestAtOnce) {
+    SmallVector<Tuple> threes;
+    for (size_t i = 0; i < terms.size(); i += 3) {
+      std::optional<Tuple> of = terms[i];
+      for (size_t next = i + 1; of && next < std::min(i + 3, terms.size()); ++next)
+        of = combine(e, combiner, *of, terms[next]);
+      if (!of)
+        return std::nullopt;
+      threes.push_back(*of);
+    }
+    terms = std::move(threes);
+  }
+  return combineTree(e, combiner, terms);
+}
+
 std::optional<Tuple> combineAtOnce(Emitter &e, Region &combiner, ArrayRef<Tuple> terms) {
-  constexpr size_t worthwhile = 8;
   Block &body = combiner.front();
-  if (terms.size() < worthwhile || terms.front().size() != 1 || !terms.front().front().getType().isF32() ||
+  if (terms.size() < fewestAtOnce || terms.front().size() != 1 || !terms.front().front().getType().isF32() ||
       !llvm::hasNItems(body, 2))
     return std::nullopt;
-  if (isa<arith::AddFOp>(body.front()) && e.target.float32Pairs) {
-    SmallVector<Value> pairs;
-    for (size_t i = 0; i + 1 < terms.size(); i += 2)
-      pairs.push_back(pairedUp(terms[i].front(), terms[i + 1].front(), e));
-    for (; pairs.size() > 1;) {
-      SmallVector<Value> sums;
-      for (size_t i = 0; i + 1 < pairs.size(); i += 2)
-        sums.push_back(LLVM::FAddOp::create(e.b, e.loc, pairs[i], pairs[i + 1]));
-      if (pairs.size() % 2)
-        sums.push_back(pairs.back());
-      pairs = std::move(sums);
-    }
-    SmallVector<Tuple> last;
-    for (unsigned half : {0, 1})
-      last.push_back({LLVM::ExtractElementOp::create(e.b, e.loc, pairs.front(), e.i32(half))});
-    if (terms.size() % 2)
-      last.push_back(terms.back());
-    return combineTree(e, combiner, last);
-  }
-  if (!isa<arith::MaximumFOp, arith::MinimumFOp, arith::MaxNumFOp, arith::MinNumFOp>(body.front()) ||
-      !e.target.extremaOfThree)
-    return std::nullopt;
-  // ptxas makes one instruction of a chain's two steps.
-  SmallVector<Tuple> threes;
-  for (size_t i = 0; i < terms.size(); i += 3) {
-    std::optional<Tuple> of = terms[i];
-    for (size_t next = i + 1; of && next < std::min(i + 3, terms.size()); ++next)
-      of = combine(e, combiner, *of, terms[next]);
-    if (!of)
-      return std::nullopt;
-    threes.push_back(*of);
-  }
-  return threes.size() >= worthwhile ? combineAtOnce(e, combiner, threes) : combineTree(e, combiner, threes);
+  if (isa<arith::AddFOp>(body.front()) && e.target.float32Pairs)
+    return addByPairs(e, combiner, terms);
+  if (isa<arith::MaximumFOp, arith::MinimumFOp, arith::MaxNumFOp, arith::MinNumFOp>(body.front()) &&
+      e.target.extremaOfThree)
+    return combineByThrees(e, combiner, SmallVector<Tuple>(terms));
+  return std::nullopt;
 }
 
 ScratchArray::ScratchArray(Emitter &emitter, int64_t offset, Type type, unsigned bytes)
