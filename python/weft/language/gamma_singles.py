@@ -43,6 +43,12 @@ def _log_parts(x: tensor) -> tuple[tensor, tensor]:
     return e, fma(f * f, horner(f, known.LOG), f)
 
 
+def _log2(x: tensor) -> tensor:
+    """The logarithm to base 2 of a positive normal number: the unit's is off by 2^-22 of the result beyond ½ to 2."""
+    f, exponent = _parts(x)
+    return fma(exponent, number(2.0**-23), unit("lg2", f + 1.0))
+
+
 def lgamma(x: tensor) -> tensor:
     """The logarithm of the gamma function's size. It is ``main`` for positive x, and below 0 the logarithm of π / |x
     sin(π x)| less that; ``main`` is log(Γ(1 + b)), of b between 0 and 1.5, or Stirling's formula.
@@ -62,7 +68,7 @@ def lgamma(x: tensor) -> tensor:
     # less 1 where that is exact, since the logarithm of e is
     far = fma(size - 0.5, fma(e, number(known.LN2[0]), number(-1.0)) + log, rest)
     main = where(near, central, far)
-    reflected = where(negative, unit("lg2", mirrored) * -known.LN2[0], number(0.0))
+    reflected = where(negative, _log2(mirrored) * -known.LN2[0], number(0.0))
     other = where(near, 0.0 - fma(e, number(known.LN2[0]), log), reflected)
     found = fma(where(negative, number(-1.0), number(1.0)), main, other)
     return where((reduced == 0.0) | (size == INFINITY), number(INFINITY), found)
@@ -104,7 +110,8 @@ def tgamma(x: tensor) -> tensor:
     turns = whole(size)
     sine = _sine_of_turns(turns - size)  # of the other sign, as the result is
     sine = reread(xor(reread(sine, int32), shl(convert(turns, int32), 31)), float32)
-    below = where(negative, factor * where(low, number(1.0), size) * sine, where(low, x, number(1.0)))
+    up = number(2.0**25)  # a divisor below the normal range keeps all its bits
+    below = where(negative, factor * where(low, up, size) * sine, where(low, x * up, number(1.0)))
     above = where(negative, power, power * factor)
-    found = above * unit("rcp", below, subnormal=True) * scale
+    found = above * unit("rcp", below) * where(low, up, scale)
     return where(negative & (sine == 0.0), number(NAN), found)
