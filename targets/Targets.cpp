@@ -50,11 +50,12 @@ constexpr WarpgroupMma hopperFamilies[] = {
     {MmaElement::E5M2, MmaAccumulator::F16, 32, false},
 };
 
-// PTX ISA 9.7.16.2.1 and 9.7.16.3: of one block, 128 rows.
+// PTX ISA 9.7.16.2.1 and 9.7.16.3: of one block, 128 rows. TF32 is turned in another pattern of 128 bytes only
+// (9.7.16.10.3).
 constexpr WarpgroupMma blackwellFamilies[] = {
-    {MmaElement::F16, MmaAccumulator::F32, 16, true},   {MmaElement::BF16, MmaAccumulator::F32, 16, true},
-    {MmaElement::TF32, MmaAccumulator::F32, 8, false},  {MmaElement::S8, MmaAccumulator::S32, 32, false},
-    {MmaElement::E4M3, MmaAccumulator::F32, 32, false}, {MmaElement::E5M2, MmaAccumulator::F32, 32, false},
+    {MmaElement::F16, MmaAccumulator::F32, 16, true},  {MmaElement::BF16, MmaAccumulator::F32, 16, true},
+    {MmaElement::TF32, MmaAccumulator::F32, 8, false}, {MmaElement::S8, MmaAccumulator::S32, 32, true},
+    {MmaElement::E4M3, MmaAccumulator::F32, 32, true}, {MmaElement::E5M2, MmaAccumulator::F32, 32, true},
 };
 
 // Lanes: CUDA C++ Programming Guide, arithmetic instructions' throughput by compute capability; shared memory serves 32

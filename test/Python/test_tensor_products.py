@@ -48,11 +48,36 @@ TILES = [
 ]
 
 
+#: Those of 8 bits, whose instructions are twice as deep.
+EIGHT_BIT_TILES = [
+    ((64, 16, 32), 4),
+    ((64, 32, 64), 8),
+    ((64, 128, 128), 4),
+    ((128, 32, 32), 4),
+    ((128, 128, 64), 8),
+    ((128, 256, 128), 8),
+    ((256, 64, 32), 8),
+]
+
+
 @pytest.mark.parametrize("order", ["nn", "nt", "tn", "tt"])
 @pytest.mark.parametrize("tile, warps", TILES)
 def test_every_order_of_operands(tile, warps, order):
     kernel = products.compile_matmul(order=order, tile=tile, warps=warps, target=TARGET)
     judge(kernel, (tile[0], tile[1], 3 * tile[2]), tile, warps, order=order, seeds=2)
+
+
+@pytest.mark.parametrize("dtype", products.EIGHT_BITS)
+@pytest.mark.parametrize("order", ["nn", "nt", "tn", "tt"])
+@pytest.mark.parametrize("tile, warps", EIGHT_BIT_TILES)
+def test_every_order_of_8_bits(tile, warps, order, dtype):
+    """Descriptors turn them too, and boxes are copied as they lie; a warpgroup's 16 columns are no whole line."""
+    kernel = products.compile_matmul(dtype, order, tile, warps, exact=True, target=TARGET)
+    judge(kernel, (tile[0], tile[1], 3 * tile[2]), tile, warps, dtype, order, seeds=2)
+    if tile[1] >= 32 * (warps // 4):
+        assert "ld.global" not in kernel.ptx
+    kernel = products.compile_matmul(dtype, order, tile, warps, target=TARGET)
+    judge(kernel, (tile[0] + 16, tile[1] + 16, 2 * tile[2] + 16), tile, warps, dtype, order, seeds=2)
 
 
 @pytest.mark.parametrize("dtype", ["fp16", "bf16", "fp32"])
@@ -74,26 +99,29 @@ def test_instructions():
 
 
 @weft.jit
-def small(a, b, c, M: wl.constexpr, N: wl.constexpr, K: wl.constexpr, SUMS: wl.constexpr):
+def small(a, b, c, M: wl.constexpr, N: wl.constexpr, K: wl.constexpr, TURNED: wl.constexpr):
     m, n, k = wl.arange(0, M), wl.arange(0, N), wl.arange(0, K)
-    x, y = wl.load(a + m[:, None] * K + k[None, :]), wl.load(b + n[None, :] * K + k[:, None])
-    wl.store(c + m[:, None] * N + n[None, :], wl.dot(x, y, out_dtype=SUMS))
+    at_b = k[:, None] * N + n[None, :] if TURNED else n[None, :] * K + k[:, None]
+    x, y = wl.load(a + m[:, None] * K + k[None, :]), wl.load(b + at_b)
+    wl.store(c + m[:, None] * N + n[None, :], wl.dot(x, y, out_dtype=wl.int32))
 
 
+@pytest.mark.parametrize("turned", [False, True])
 @pytest.mark.parametrize("warps", [4, 8])
-def test_integers(warps):
-    """Of 8 bits, along K: the sums of int64 to the bit."""
-    kernel = small.compile("a:*i8:16, b:*i8:16, c:*i32:16, M=128, N=64, K=128", {"SUMS": wl.int32}, TARGET, warps)
+def test_integers(warps, turned):
+    """Of 8 bits, along K and along N: the sums of int64 to the bit."""
+    kernel = small.compile("a:*i8:16, b:*i8:16, c:*i32:16, M=128, N=64, K=128", {"TURNED": turned}, TARGET, warps)
     assert "tcgen05.mma.cta_group::1.kind::i8" in kernel.ptx
     rng = np.random.default_rng()
-    a, b = (rng.integers(-128, 128, (size, 128), dtype=np.int8) for size in (128, 64))
+    a, b = (rng.integers(-128, 128, shape, dtype=np.int8) for shape in ((128, 128), (128, 64)))
+    stored = b if turned else np.ascontiguousarray(b.T)
     for seed in range(3):
         c = np.full((128, 64), -(2**31), np.int32)
         report = weft.simulator.launch(
-            kernel.ptx, kernel.name, 1, 32 * kernel.num_warps, [a, b, c], shared=kernel.shared_bytes, seed=seed
+            kernel.ptx, kernel.name, 1, 32 * kernel.num_warps, [a, stored, c], shared=kernel.shared_bytes, seed=seed
         )
         assert report.findings == []
-        np.testing.assert_array_equal(c, a.astype(np.int64) @ b.astype(np.int64).T)
+        np.testing.assert_array_equal(c, a.astype(np.int64) @ b.astype(np.int64))
 
 
 #: Head sizes, rows, keys, warps: one and two warpgroups, scores and sums of one and of several instructions.

@@ -63,6 +63,9 @@ def compile_matmul(
     return matmul.compile(text, target=target, num_warps=warps, num_stages=stages)
 
 
+EIGHT_BITS = {"fp8e4nv": torch.float8_e4m3fn, "fp8e5": torch.float8_e5m2}
+
+
 def bits(values, dtype):
     """Values as a product's operand, and what they stand for there."""
     if dtype == "fp32":
@@ -73,6 +76,9 @@ def bits(values, dtype):
     if dtype == "fp16":
         half = values.astype(np.float16)
         return half, half.astype(np.float64)
+    if dtype in EIGHT_BITS:
+        byte = torch.from_numpy(values).to(EIGHT_BITS[dtype])
+        return byte.view(torch.uint8).numpy(), byte.double().numpy()
     raw = (values.astype(np.float32).view(np.uint32) >> 16).astype(np.uint16)
     return raw, (raw.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
 

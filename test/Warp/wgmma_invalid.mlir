@@ -64,13 +64,13 @@ func.func @wgmma_c3_swizzle(%a: tensor<64x16xf16, #acc>, %b: !warp.shared<16x16x
 
 // -----
 
-// Descriptors turn elements of 16 bits alone.
+// Descriptors do not turn elements of 32 bits.
 
-#acc = #warp.layout<[64, 32], register = [[0, 1], [8, 0], [0, 8], [0, 16]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], warp = [[16, 0], [32, 0]]>
-#b = #warp.layout<[32, 32], offset = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [1, 0], [2, 0], [4, 16], [8, 0], [16, 0]]>
-func.func @wgmma_c3_turned(%a: tensor<64x32xi8, #acc>, %b: !warp.shared<32x32xi8, #b>, %c: tensor<64x32xi32, #acc>) {
-  // expected-error-re @below {{expected a tile of 'i8' with neighbours along the inner axis, but got {{.*}}}}
-  %x = warp.wgmma %a, %b, %c {shape = array<i32: 64, 32, 32>} : tensor<64x32xi8, #acc> * !warp.shared<32x32xi8, #b> -> tensor<64x32xi32, #acc>
+#acc = #warp.layout<[64, 16], register = [[0, 1], [8, 0], [0, 8]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], warp = [[16, 0], [32, 0]]>
+#b = #warp.layout<[16, 16], offset = [[0, 1], [0, 2], [0, 4], [0, 8], [1, 0], [2, 4], [4, 8], [8, 0]]>
+func.func @wgmma_c3_turned(%a: tensor<64x16xf32, #acc>, %b: !warp.shared<16x16xf32, #b>, %c: tensor<64x16xf32, #acc>) {
+  // expected-error-re @below {{expected a tile of 'f32' with neighbours along the inner axis, but got {{.*}}}}
+  %x = warp.wgmma %a, %b, %c {shape = array<i32: 64, 16, 8>} : tensor<64x16xf32, #acc> * !warp.shared<16x16xf32, #b> -> tensor<64x16xf32, #acc>
   return
 }
 

@@ -34,7 +34,7 @@ static LogicalResult verifyShared(WgmmaOp op, Type type, unsigned innerAxis) {
   std::optional<WgmmaOperand> operand = wgmmaOperand(shared.linear(), innerAxis, bits / 8);
   if (shared.getStages() != 1 || !operand)
     return op.emitOpError() << "expected one tile in lines of 32, 64 or 128 swizzled bytes, but got " << type;
-  if (operand->turned && bits != 16)
+  if (operand->turned && bits > 16)
     return op.emitOpError() << "expected a tile of " << shared.getElementType()
                             << " with neighbours along the inner axis, but got " << type;
   return success();

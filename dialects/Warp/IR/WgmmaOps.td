@@ -21,7 +21,7 @@ def Warp_WgmmaOp : Op<Warp_Dialect, "wgmma", [MemoryEffects<[MemRead, MemWrite]>
     its own. PTX: `wgmma.fence`, `wgmma.mma_async` for each tile of 64 × n and each step of k, `wgmma.commit_group` (ISA 9.7.15).
 
     C1: shapes as `tile.dot`. C2: the accumulator's layout is one of `wgmmaAccLayout`, and its rows and columns are whole instructions for each warpgroup. C3: a tile in shared memory lies as
-    `wgmmaTileLayout` says, one stage; neighbours along M or N for elements of 16 bits only. C4: a and b have one element type, of 16 or 8 bits, or f32, of which TF32's bits are read.
+    `wgmmaTileLayout` says, one stage; neighbours along M or N for elements of 16 or 8 bits only, of 8 where sums are in tensor memory. C4: a and b have one element type, of 16 or 8 bits, or f32, of which TF32's bits are read.
 
     ```mlir
     #acc = #warp.layout<[64, 8], register = [[0, 1], [8, 0]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], warp = [[16, 0], [32, 0]]>

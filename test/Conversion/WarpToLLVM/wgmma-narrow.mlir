@@ -114,3 +114,21 @@ module attributes {warp.target = "sm_90a"} {
     return
   }
 }
+
+// -----
+
+// Of 8 bits, those whose sums are in tensor memory are turned alone.
+
+#acc = #warp.layout<[64, 32], register = [[0, 1], [8, 0], [0, 8], [0, 16]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], warp = [[16, 0], [32, 0]]>
+#b = #warp.layout<[32, 32], offset = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [1, 0], [2, 0], [4, 16], [8, 0], [16, 0]]>
+#ra = #warp.layout<[64, 32], register = [[0, 1], [0, 2], [8, 0], [0, 16]], lane = [[0, 4], [0, 8], [1, 0], [2, 0], [4, 0]], warp = [[16, 0], [32, 0]]>
+module attributes {warp.target = "sm_90a"} {
+  func.func @turned(%x: i8) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 4, stages = 1>} {
+    %a = tile.splat %x : i8 -> tensor<64x32xi8, #ra>
+    %b = warp.alloc {offset = 0 : i64} : !warp.shared<32x32xi8, #b>
+    %c = arith.constant dense<0> : tensor<64x32xi32, #acc>
+    // expected-error @below {{'warp.wgmma' op has an operand of 'i8' whose neighbours do not lie along K, which no instruction of a warpgroup turns}}
+    %d = warp.wgmma %a, %b, %c {shape = array<i32: 64, 32, 32>} : tensor<64x32xi8, #ra> * !warp.shared<32x32xi8, #b> -> tensor<64x32xi32, #acc>
+    return
+  }
+}

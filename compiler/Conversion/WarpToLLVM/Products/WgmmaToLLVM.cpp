@@ -110,6 +110,12 @@ LogicalResult lowerWgmma(WgmmaOp op, Emitter &e) {
   if (nameOfOperand(element).empty() ||
       !(element.isInteger() ? acc.getElementType().isInteger(32) : acc.getElementType().isF32()))
     return op.emitOpError("has no instruction for ") << element << " and " << acc.getElementType();
+  for (unsigned index : {0, 1})
+    if (auto shared = dyn_cast<SharedType>(op->getOperand(index).getType());
+        shared && element.getIntOrFloatBitWidth() == 8 && wgmmaOperand(shared.linear(), 1 - index, 1)->turned)
+      return op.emitOpError("has an operand of ") << element
+                                                  << " whose neighbours do not lie along K, which no "
+                                                     "instruction of a warpgroup turns";
   std::optional<WarpgroupGrid> grid = wgmmaGridOf(layoutAttrOf(acc).getLayout());
   e.bind(op.getResult(), Product(op, e, *grid).emit());
   return success();

@@ -130,14 +130,6 @@ static unsigned innerAxis(Value root, OpOperand &use) {
   return axis;
 }
 
-/// The axis along which a value's tile has its lines: its own, or K where descriptors do not turn its elements.
-static unsigned axisOfLines(Value root, OpOperand &use) {
-  auto type = cast<RankedTensorType>(root.getType());
-  constexpr unsigned turnedBits = 16;
-  return type.getElementTypeBitWidth() == turnedBits ? neighbourAxis(layoutAttrOf(type).getLayout())
-                                                     : innerAxis(root, use);
-}
-
 /// The most bytes of a line along `axis`: where lines lie along N and warpgroups split them, each begins with one.
 static int64_t longestLine(Value root, unsigned axis, ArrayRef<OpOperand *> uses) {
   int64_t longest = wgmmaLongestLine;
@@ -151,6 +143,18 @@ static int64_t longestLine(Value root, unsigned axis, ArrayRef<OpOperand *> uses
     }
   }
   return longest;
+}
+
+/// The axis along which a value's tile has its lines: its own where descriptors turn its elements and the lines are
+/// whole; else K.
+static unsigned axisOfLines(Value root, ArrayRef<OpOperand *> uses, const TargetInfo &target) {
+  auto type = cast<RankedTensorType>(root.getType());
+  Type sums = cast<RankedTensorType>(cast<WgmmaOp>(uses.front()->getOwner()).getAcc().getType()).getElementType();
+  const targets::WarpgroupMma *family = target.warpgroupMmaFor(type.getElementType(), sums);
+  unsigned own = neighbourAxis(layoutAttrOf(type).getLayout());
+  bool isTaken = family && family->turned &&
+                 wgmmaTileLayout(type.getShape(), own, type.getElementTypeBitWidth() / 8, longestLine(root, own, uses));
+  return isTaken ? own : innerAxis(root, *uses.front());
 }
 
 /// The tile of a value, in lines along `axis`, empty, where the value is defined.
@@ -206,7 +210,7 @@ static void stage(Value root, const TargetInfo &target) {
     lasts.push_back(convert);
   }
   auto load = root.getDefiningOp<tile::LoadOp>();
-  unsigned axis = axisOfLines(root, *readers.products.front());
+  unsigned axis = axisOfLines(root, readers.products, target);
   bool isTurned = axis != neighbourAxis(layoutAttrOf(root.getType()).getLayout());
   StringRef hindrance = !load            ? "the operand is computed"
                         : readers.others ? "something else reads the tile of a product too"
