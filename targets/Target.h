@@ -126,6 +126,7 @@ struct Target {
   bool roundsTF32ToEven = false;      ///< cvt.rn to tf32 (PTX ISA 9.7.9.21), one instruction where cvt.rna is three
   bool float32Pairs = false;          ///< add, sub, mul and fma of two f32 at once (PTX ISA 9.7.3)
   bool extremaOfThree = false;        ///< the least or greatest of three f32 in one instruction (PTX ISA 9.7.3)
+  bool floatsOfWarp = false;          ///< the least or greatest f32 of a warp in one instruction (PTX ISA 9.7.13)
   WarpgroupUnit warpgroups{};         ///< matrix instructions of four warps
   List<int> asyncCopyBytes;           ///< sizes of cp.async, ascending; empty where there is none
   BoxCopies boxCopies{};              ///< copies of whole boxes, which arrive at an mbarrier

@@ -259,6 +259,7 @@ constexpr Target table[] = {
      .roundsTF32ToEven = true,
      .float32Pairs = true,
      .extremaOfThree = true,
+     .floatsOfWarp = true,
      .warpgroups = {.families = blackwellFamilies, .m = 128, .leastN = 16, .tensorColumns = 512},
      .asyncCopyBytes = asyncSizes,
      .boxCopies = {.mostRank = 5},

@@ -547,3 +547,73 @@ module attributes {warp.target = "sm_80"} {
     return
   }
 }
+
+// -----
+
+#whole = #warp.layout<[64], register = [[32]], lane = [[1], [2], [4], [8], [16]]>
+
+// The largest and smallest floats of a whole warp are one instruction where the target has it, with or without numbers
+// that are none; those of 16 bits are widened. Sums are not, nor what is of 64 bits.
+// CHECK-LABEL: llvm.func @floats_of_a_warp
+// CHECK: %[[A:.*]] = llvm.intr.maxnum
+// CHECK-NEXT: nvvm.redux.sync fmax %[[A]], %{{.*}} : f32 -> f32
+// CHECK: %[[M:.*]] = llvm.intr.minimum{{.*}} : (f16, f16) -> f16
+// CHECK-NEXT: %[[W:.*]] = llvm.fpext %[[M]] : f16 to f32
+// CHECK: nvvm.redux.sync fmin %[[W]], %{{.*}} {nan = true} : f32 -> f32
+// CHECK-NEXT: llvm.fptrunc %{{.*}} : f32 to f16
+// CHECK-NOT: nvvm.redux
+// CHECK-COUNT-15: nvvm.shfl.sync bfly
+// CHECK: llvm.return
+module attributes {warp.target = "sm_100a"} {
+  func.func @floats_of_a_warp(%p: !tile.ptr<f32>, %q: !tile.ptr<f16>, %r: !tile.ptr<f64>) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 1, stages = 1>} {
+    %b = tile.splat %p : !tile.ptr<f32> -> tensor<64x!tile.ptr<f32>, #whole>
+    %x = tile.load %b : tensor<64x!tile.ptr<f32>, #whole>
+    %c = tile.splat %q : !tile.ptr<f16> -> tensor<64x!tile.ptr<f16>, #whole>
+    %y = tile.load %c : tensor<64x!tile.ptr<f16>, #whole>
+    %d = tile.splat %r : !tile.ptr<f64> -> tensor<64x!tile.ptr<f64>, #whole>
+    %z = tile.load %d : tensor<64x!tile.ptr<f64>, #whole>
+    %most = tile.reduce %x {axis = 0 : i32} : (tensor<64xf32, #whole>) -> f32 {
+    ^bb0(%s: f32, %t: f32):
+      %u = arith.maxnumf %s, %t : f32
+      tile.yield %u : f32
+    }
+    %least = tile.reduce %y {axis = 0 : i32} : (tensor<64xf16, #whole>) -> f16 {
+    ^bb0(%s: f16, %t: f16):
+      %u = arith.minimumf %s, %t : f16
+      tile.yield %u : f16
+    }
+    %sum = tile.reduce %x {axis = 0 : i32} : (tensor<64xf32, #whole>) -> f32 {
+    ^bb0(%s: f32, %t: f32):
+      %u = arith.addf %s, %t : f32
+      tile.yield %u : f32
+    }
+    %wide = tile.reduce %z {axis = 0 : i32} : (tensor<64xf64, #whole>) -> f64 {
+    ^bb0(%s: f64, %t: f64):
+      %u = arith.maxnumf %s, %t : f64
+      tile.yield %u : f64
+    }
+    return
+  }
+}
+
+// -----
+
+#whole = #warp.layout<[64], register = [[32]], lane = [[1], [2], [4], [8], [16]]>
+
+// Without it they are exchanged.
+// CHECK-LABEL: llvm.func @floats_by_exchanges
+// CHECK-NOT: nvvm.redux
+// CHECK-COUNT-5: nvvm.shfl.sync bfly
+// CHECK: llvm.return
+module attributes {warp.target = "sm_90a"} {
+  func.func @floats_by_exchanges(%p: !tile.ptr<f32>) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 1, stages = 1>} {
+    %b = tile.splat %p : !tile.ptr<f32> -> tensor<64x!tile.ptr<f32>, #whole>
+    %x = tile.load %b : tensor<64x!tile.ptr<f32>, #whole>
+    %most = tile.reduce %x {axis = 0 : i32} : (tensor<64xf32, #whole>) -> f32 {
+    ^bb0(%s: f32, %t: f32):
+      %u = arith.maxnumf %s, %t : f32
+      tile.yield %u : f32
+    }
+    return
+  }
+}

@@ -8,6 +8,7 @@
 #include "compiler/Conversion/WarpToLLVM/Lanes/Combine.h"
 #include "compiler/Conversion/WarpToLLVM/Lanes/Extrema.h"
 #include "compiler/Conversion/WarpToLLVM/Lanes/PartialPlaces.h"
+#include "compiler/Conversion/WarpToLLVM/Lanes/WholeWarp.h"
 #include "dialects/Tile/IR/TileOps.h"
 #include "dialects/Warp/IR/WarpOps.h"
 #include "dialects/Warp/Transforms/Scratch.h"
@@ -21,17 +22,13 @@ using namespace weft::warp;
 namespace weft {
 namespace {
 
-/// Whether all of a warp's lanes say so, or any does.
-Value voteOfWarp(Emitter &e, NVVM::VoteSyncKind decision, Value truth) {
-  return NVVM::VoteSyncOp::create(e.b, e.loc, e.b.getI1Type(), e.i32(-1), truth, decision);
-}
-
 /// The reduction of one op, step by step. `Tuple` holds one value for each operand.
 class Reduction {
 public:
   Reduction(tile::ReduceOp op, Emitter &e)
       : op(op), e(e), axis(op.getAxis()), source(layoutOf(op.getSources().front().getType())),
-        result(source.dropAxis(axis)), held(result), exchange(warpReduction(source, axis)) {
+        result(source.dropAxis(axis)), held(result), exchange(warpReduction(source, axis)),
+        wholeWarp(WholeWarp::of(op, e.target)) {
     if (isa<RankedTensorType>(op.getResult(0).getType()))
       wanted = layoutOf(op.getResult(0).getType());
     else
@@ -105,7 +102,8 @@ private:
   Value countedTruths() {
     auto ones = op.getSources().front().getDefiningOp<arith::ExtUIOp>();
     const bool isOf32 = ones && tile::elementTypeOf(ones.getType()).isInteger(32);
-    return isOf32 && tile::elementTypeOf(ones.getIn().getType()).isInteger(1) && integerKind() == NVVM::ReduxKind::ADD
+    return isOf32 && tile::elementTypeOf(ones.getIn().getType()).isInteger(1) && wholeWarp &&
+                   wholeWarp->kind == NVVM::ReduxKind::ADD
                ? ones.getIn()
                : Value();
   }
@@ -153,106 +151,6 @@ private:
     return products;
   }
 
-  /// What an instruction brings together of a whole warp: integers, by one operation (PTX ISA, redux.sync). It takes 32
-  /// bits: of 64 it is two or three.
-  std::optional<NVVM::ReduxKind> integerKind() {
-    Block &body = op.getCombiner().front();
-    auto type = dyn_cast<IntegerType>(body.getArgument(0).getType());
-    if (op.getSources().size() != 1 || !llvm::hasNItems(body, 2) || !type)
-      return std::nullopt;
-    Operation &first = body.front();
-    if (first.getNumOperands() != 2 || first.getOperand(0) == first.getOperand(1) ||
-        !llvm::all_of(first.getOperands(), llvm::IsaPred<BlockArgument>) ||
-        body.getTerminator()->getOperand(0).getDefiningOp() != &first)
-      return std::nullopt;
-    using Kind = NVVM::ReduxKind;
-    return llvm::TypeSwitch<Operation *, std::optional<Kind>>(&first)
-        .Case([](arith::AddIOp) { return Kind::ADD; })
-        .Case([](arith::AndIOp) { return Kind::AND; })
-        .Case([](arith::OrIOp) { return Kind::OR; })
-        .Case([](arith::XOrIOp) { return Kind::XOR; })
-        .Case([](arith::MaxSIOp) { return Kind::MAX; })
-        .Case([](arith::MinSIOp) { return Kind::MIN; })
-        .Case([](arith::MaxUIOp) { return Kind::UMAX; })
-        .Case([](arith::MinUIOp) { return Kind::UMIN; })
-        .Default(std::nullopt);
-  }
-
-  /// Whether all truths decide, or any; none where it is how many there are.
-  static std::optional<NVVM::VoteSyncKind> decisionOf(NVVM::ReduxKind kind) {
-    using Kind = NVVM::ReduxKind;
-    if (kind == Kind::ADD || kind == Kind::XOR)
-      return std::nullopt;
-    // The least of two truths is whether both are, with a sign too: true is -1.
-    const bool isSigned = kind == Kind::MIN || kind == Kind::MAX;
-    const bool wantsAll = kind == Kind::AND || kind == (isSigned ? Kind::MAX : Kind::UMIN);
-    return wantsAll ? NVVM::VoteSyncKind::all : NVVM::VoteSyncKind::any;
-  }
-
-  /// Of truths: a vote of the whole warp, of which the lanes are looked at whose numbers differ in `bits` alone.
-  Value overVotes(NVVM::ReduxKind kind, ArrayRef<unsigned> bits, Value total) {
-    const std::optional<NVVM::VoteSyncKind> decision = decisionOf(kind);
-    if (decision && 1 << bits.size() == e.target.warpSize)
-      return voteOfWarp(e, *decision, total);
-    Type i32 = e.b.getI32Type();
-    Value votes = NVVM::VoteSyncOp::create(e.b, e.loc, i32, e.i32(-1), total, NVVM::VoteSyncKind::ballot);
-    uint32_t voters = 1, others = 31;
-    for (unsigned bit : bits) {
-      voters |= voters << (1u << bit);
-      others &= ~(1u << bit);
-    }
-    Value asked = e.i32(static_cast<int32_t>(voters));
-    if (others) {
-      asked = LLVM::ShlOp::create(e.b, e.loc, asked, LLVM::AndOp::create(e.b, e.loc, e.lane(), e.i32(others)));
-      votes = LLVM::AndOp::create(e.b, e.loc, votes, asked);
-    }
-    if (!decision)
-      return LLVM::TruncOp::create(e.b, e.loc, e.b.getI1Type(), LLVM::CtPopOp::create(e.b, e.loc, votes));
-    const bool wantsAll = *decision == NVVM::VoteSyncKind::all;
-    return LLVM::ICmpOp::create(e.b, e.loc, wantsAll ? LLVM::ICmpPredicate::eq : LLVM::ICmpPredicate::ne, votes,
-                                wantsAll ? asked : e.i32(0));
-  }
-
-  Value overWarp(NVVM::ReduxKind kind, Value total) {
-    Type type = total.getType(), i32 = e.b.getI32Type();
-    if (type.isInteger(64))
-      return wideOverWarp(kind, total);
-    bool isSigned = kind == NVVM::ReduxKind::MAX || kind == NVVM::ReduxKind::MIN;
-    if (type != i32)
-      total = isSigned ? LLVM::SExtOp::create(e.b, e.loc, i32, total).getResult()
-                       : LLVM::ZExtOp::create(e.b, e.loc, i32, total).getResult();
-    Value found = NVVM::ReduxOp::create(e.b, e.loc, i32, total, kind, e.i32(-1));
-    return type == i32 ? found : LLVM::TruncOp::create(e.b, e.loc, type, found).getResult();
-  }
-
-  /// Of 64 bits: halves by themselves where bits are; of a sum the lower half in two parts, whose sums have room in 32
-  /// bits; of extremes the lower halves of those lanes whose upper half is the extreme of these.
-  Value wideOverWarp(NVVM::ReduxKind kind, Value total) {
-    using Kind = NVVM::ReduxKind;
-    Type i32 = e.b.getI32Type(), i64 = e.b.getI64Type();
-    auto shifted = [&](Value part, int64_t by) -> Value {
-      return LLVM::ShlOp::create(e.b, e.loc, LLVM::ZExtOp::create(e.b, e.loc, i64, part), e.i64(by));
-    };
-    Value lower = LLVM::TruncOp::create(e.b, e.loc, i32, total);
-    Value upper = LLVM::TruncOp::create(e.b, e.loc, i32, LLVM::LShrOp::create(e.b, e.loc, total, e.i64(32)));
-    Value above = overWarp(kind, upper), below;
-    if (kind == Kind::ADD) {
-      Value first = overWarp(kind, LLVM::AndOp::create(e.b, e.loc, lower, e.i32(0xffff)));
-      Value second = overWarp(kind, LLVM::LShrOp::create(e.b, e.loc, lower, e.i32(16)));
-      below = LLVM::AddOp::create(e.b, e.loc, shifted(second, 16), LLVM::ZExtOp::create(e.b, e.loc, i64, first));
-      return LLVM::AddOp::create(e.b, e.loc, shifted(above, 32), below);
-    }
-    if (kind == Kind::AND || kind == Kind::OR || kind == Kind::XOR) {
-      below = overWarp(kind, lower);
-    } else {
-      const bool greatest = kind == Kind::MAX || kind == Kind::UMAX;
-      Value isExtreme = LLVM::ICmpOp::create(e.b, e.loc, LLVM::ICmpPredicate::eq, upper, above);
-      Value candidate = LLVM::SelectOp::create(e.b, e.loc, isExtreme, lower, e.i32(greatest ? 0 : -1));
-      below = overWarp(greatest ? Kind::UMAX : Kind::UMIN, candidate);
-    }
-    return LLVM::OrOp::create(e.b, e.loc, shifted(above, 32), LLVM::ZExtOp::create(e.b, e.loc, i64, below));
-  }
-
   /// Brings together a total of lanes whose numbers differ in the given bits.
   LogicalResult overLanes(ArrayRef<unsigned> bits, Tuple &total) {
     for (unsigned bit : bits) {
@@ -270,15 +168,14 @@ private:
     for (auto [bit, basis] : llvm::enumerate(source.bases(InDim::Lane)))
       if (movesAlong(basis))
         bits.push_back(bit);
-    std::optional<NVVM::ReduxKind> kind = integerKind();
-    if (kind && !bits.empty() && totals.front().front().getType().isInteger(1)) {
+    if (wholeWarp && !bits.empty() && totals.front().front().getType().isInteger(1)) {
       for (Tuple &total : totals)
-        total.front() = overVotes(*kind, bits, total.front());
+        total.front() = wholeWarp->overVotes(bits, total.front(), e);
       return success();
     }
-    if (kind && 1 << bits.size() == e.target.warpSize) {
+    if (wholeWarp && 1 << bits.size() == e.target.warpSize) {
       for (Tuple &total : totals)
-        total.front() = overWarp(*kind, total.front());
+        total.front() = wholeWarp->over(total.front(), e);
       return success();
     }
     unsigned words = 0;
@@ -489,24 +386,23 @@ private:
   }
 
   /// Brings together what lanes made of their partial results: truths that the whole warp has alike, by its vote, in
-  /// which lanes that hold the same say the same; integers that it has alike by its instruction, to which of those lanes
+  /// which lanes that hold the same say the same; numbers that it has alike by its instruction, to which of those lanes
   /// one gives what is added.
   LogicalResult overSharing(ArrayRef<unsigned> sharing, Tuple &total) {
-    std::optional<NVVM::ReduxKind> kind = integerKind();
     const bool isOfWarp = llvm::all_of(wanted.bases(InDim::Lane), [](uint32_t basis) { return basis == 0; });
-    if (!sharing.empty() && kind && decisionOf(*kind) && isOfWarp && total.front().getType().isInteger(1)) {
-      total.front() = voteOfWarp(e, *decisionOf(*kind), total.front());
+    if (!wholeWarp || !isOfWarp || sharing.empty())
+      return overLanes(sharing, total);
+    const unsigned width = total.front().getType().getIntOrFloatBitWidth();
+    if (std::optional<NVVM::VoteSyncKind> decision = wholeWarp->decision(); decision && width == 1) {
+      total.front() = voteOfWarp(e, *decision, total.front());
       return success();
     }
-    auto type = dyn_cast<IntegerType>(total.front().getType());
-    const bool isWord = type && type.getWidth() > 1 && type.getWidth() <= 32;
-    if (kind && isOfWarp && isWord && sharing.size() >= 2) {
-      if (*kind == NVVM::ReduxKind::ADD || *kind == NVVM::ReduxKind::XOR)
-        total.front() = ofOneEach(sharing, total.front());
-      total.front() = overWarp(*kind, total.front());
-      return success();
-    }
-    return overLanes(sharing, total);
+    if (width == 1 || width > 32 || sharing.size() < 2)
+      return overLanes(sharing, total);
+    if (!wholeWarp->isIdempotent())
+      total.front() = ofOneEach(sharing, total.front());
+    total.front() = wholeWarp->over(total.front(), e);
+    return success();
   }
 
   /// Brings together the partial results of registers that are neighbours, from `reg` on: lanes that hold the same
@@ -556,7 +452,8 @@ private:
   LinearLayout held;            // where lanes have halves
   LinearLayout wanted;          // of what is read where warps bring their shares together; else the same
   const WarpReduction exchange; // of what warps have
-  SmallVector<Tuple> totals;    // one for each register of the result
+  const std::optional<WholeWarp> wholeWarp;
+  SmallVector<Tuple> totals; // one for each register of the result
 };
 
 LogicalResult lowerExtreme(ExtremeOp op, Emitter &e) {
