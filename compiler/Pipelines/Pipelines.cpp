@@ -118,6 +118,7 @@ std::vector<Stage> tileToLLVMStages(bool boxes, bool roles) {
          passes.addNestedPass<func::FuncOp>(warp::createWarpOrderAccesses());
          passes.addNestedPass<func::FuncOp>(warp::createWarpSkipRows());
          passes.addNestedPass<func::FuncOp>(warp::createWarpTakeTurns());
+         passes.addNestedPass<func::FuncOp>(warp::createWarpShareExponentials());
          passes.addNestedPass<func::FuncOp>(warp::createWarpMulticast());
          passes.addNestedPass<func::FuncOp>(warp::createWarpSplitRoles());
          passes.addNestedPass<func::FuncOp>(warp::createWarpFenceProducts());

@@ -42,6 +42,10 @@ inline constexpr llvm::StringLiteral unreadElsewhereAttrName = "warp.unread_else
 inline constexpr llvm::StringLiteral ofOwnersAttrName = "warp.of_owners";
 /// On a choice: its condition mostly holds, so that the other side stands out of the way.
 inline constexpr llvm::StringLiteral mostlyHoldsAttrName = "warp.mostly_holds";
+/// On a power of two of f32: of each `polynomialGroup` neighbouring registers, how many are computed by polynomials, two at
+/// once, set by `warp-share-exponentials`.
+inline constexpr llvm::StringLiteral byPolynomialAttrName = "warp.by_polynomial";
+inline constexpr int polynomialGroup = 16;
 
 /// The layout of a tensor type, or null when it has none.
 LayoutAttr layoutAttrOf(mlir::Type type);

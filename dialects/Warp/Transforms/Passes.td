@@ -1295,6 +1295,48 @@ def WarpSkipScaling : Pass<"warp-skip-scaling", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::weft::warp::WarpDialect", "::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
 }
 
+def WarpShareExponentials : Pass<"warp-share-exponentials", "::mlir::func::FuncOp"> {
+  let summary = "compute a share of a loop's exponentials by polynomials";
+  let description = [{
+    Of loops with products of warpgroups, where the units for special functions would take longer for an iteration than
+    the matrix units: of each 16 neighbouring powers of a thread, some are marked to be computed by polynomials, as many
+    as leave the unit that has most to do the least. What the target's units take is in its description.
+
+    Needs: products of warpgroups whose operands are in shared memory (`warp-stage-wgmma`).
+
+    Rejects: nothing. Targets without arithmetic of two f32 at once are left alone, where a polynomial takes longer than the
+    unit does, and powers of which a thread has fewer than 16.
+
+    ```mlir
+    #a = #warp.layout<[128, 128], register = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [0, 32], [0, 64]], lane = [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0]], warp = [[32, 0], [64, 0]]>
+    #q = #warp.layout<[128, 16], offset = [[0, 1], [0, 2], [0, 4], [0, 8], [1, 0], [2, 0], [4, 8], [8, 0], [16, 0], [32, 0], [64, 0]]>
+    #k = #warp.layout<[16, 128], offset = [[1, 0], [2, 0], [4, 0], [8, 0], [0, 1], [0, 2], [8, 4], [0, 8], [0, 16], [0, 32], [0, 64]]>
+    module attributes {warp.target = "sm_100a"} {
+      func.func @f(%n: i32, %q: !warp.shared<128x16xf16, #q>, %k: !warp.shared<16x128xf16, #k>, %x: tensor<128x128xf32, #a>) -> tensor<128x128xf32, #a>
+          attributes {tile.schedule = #tile.schedule<warps = 4, stages = 1>} {
+        %c0 = arith.constant 0 : i32
+        %c1 = arith.constant 1 : i32
+        %z = arith.constant dense<0.0> : tensor<128x128xf32, #a>
+        %r = scf.for %i = %c0 to %n step %c1 iter_args(%s = %x) -> (tensor<128x128xf32, #a>) : i32 {
+          %d = warp.wgmma %q, %k, %z {shape = array<i32: 128, 128, 16>}
+            : !warp.shared<128x16xf16, #q> * !warp.shared<16x128xf16, #k> -> tensor<128x128xf32, #a>
+          %e = warp.wgmma_wait %d {pending = 0 : i32} : tensor<128x128xf32, #a>
+          %w = math.exp2 %e : tensor<128x128xf32, #a>
+          %t = arith.addf %s, %w : tensor<128x128xf32, #a>
+          scf.yield %t : tensor<128x128xf32, #a>
+        }
+        return %r : tensor<128x128xf32, #a>
+      }
+    }
+    ```
+    becomes
+    ```mlir
+    %w = math.exp2 %e {warp.by_polynomial = 6 : i32} : tensor<128x128xf32, #a>
+    ```
+  }];
+  let dependentDialects = ["::weft::warp::WarpDialect"];
+}
+
 def WarpTakeTurns : Pass<"warp-take-turns", "::mlir::func::FuncOp"> {
   let summary = "let one warpgroup's products run beside what another computes from its own";
   let description = [{

@@ -136,3 +136,44 @@ module attributes {warp.target = "sm_80"} {
     return
   }
 }
+
+// -----
+
+#few = #warp.layout<[1024], register = [[1], [2], [4], [8], [16]], lane = [[32], [64], [128], [256], [512]]>
+
+// Of sixteen powers of two, four are made of two polynomials: whole parts are rounded down, and shifted to where exponents
+// are; what is out of range is 0 or infinite, what is no number stays so.
+// CHECK-LABEL: llvm.func @by_polynomials
+// CHECK-COUNT-4: llvm.inline_asm {{.*}}add.rm.f32x2
+// CHECK-NOT: llvm.inline_asm
+// CHECK: llvm.return
+// CHECK-LABEL: llvm.func @one_polynomial
+// CHECK-DAG: %[[LOW:.*]] = llvm.mlir.constant(dense<-1.270000e+02> : vector<2xf32>)
+// CHECK-DAG: %[[HIGH:.*]] = llvm.mlir.constant(dense<1.280000e+02> : vector<2xf32>)
+// CHECK-DAG: %[[BIAS:.*]] = llvm.mlir.constant(dense<1065353216> : vector<2xi32>)
+// CHECK: %[[A:.*]] = llvm.intr.maximum(%{{.*}}, %[[LOW]])
+// CHECK-NEXT: %[[X:.*]] = llvm.intr.minimum(%[[A]], %[[HIGH]])
+// CHECK: %[[T:.*]] = llvm.inline_asm {{.*}}"add.rm.f32x2 $0, $1, $2;", "=l,l,l"
+// CHECK: %[[N:.*]] = llvm.fadd
+// CHECK-NEXT: %[[F:.*]] = llvm.fsub %[[X]], %[[N]]
+// CHECK-COUNT-5: llvm.intr.fma(%{{.*}}, %[[F]],
+// CHECK: %[[S:.*]] = llvm.shl
+// CHECK-NEXT: %[[E:.*]] = llvm.add %[[S]], %[[BIAS]]
+// CHECK: llvm.fmul
+// CHECK-COUNT-28: ex2.approx.ftz
+module attributes {warp.target = "sm_100a"} {
+  func.func @by_polynomials(%p: !tile.ptr<f32>) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 1, stages = 1>} {
+    %b = tile.splat %p : !tile.ptr<f32> -> tensor<1024x!tile.ptr<f32>, #few>
+    %x = tile.load %b : tensor<1024x!tile.ptr<f32>, #few>
+    %y = math.exp2 %x {warp.by_polynomial = 4 : i32} : tensor<1024xf32, #few>
+    tile.store %b, %y : tensor<1024x!tile.ptr<f32>, #few>
+    return
+  }
+  func.func @one_polynomial(%p: !tile.ptr<f32>) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 1, stages = 1>} {
+    %b = tile.splat %p : !tile.ptr<f32> -> tensor<1024x!tile.ptr<f32>, #few>
+    %x = tile.load %b : tensor<1024x!tile.ptr<f32>, #few>
+    %y = math.exp2 %x {warp.by_polynomial = 2 : i32} : tensor<1024xf32, #few>
+    tile.store %b, %y : tensor<1024x!tile.ptr<f32>, #few>
+    return
+  }
+}

@@ -81,6 +81,33 @@ Value sinShifted(Value x, bool isSmall, int shift, Emitter &e) {
 
 Value exp2(Value x, Emitter &e) { return e.intrinsic("llvm.nvvm.ex2.approx.ftz.f32", x.getType(), x); }
 
+Value exp2OfPair(Value x, Emitter &e) {
+  auto pair = cast<VectorType>(x.getType());
+  Type i64 = e.b.getI64Type(), words = VectorType::get(2, e.b.getI32Type());
+  auto both = [&](double value) { return e.constant(DenseElementsAttr::get(pair, static_cast<float>(value))); };
+  // From 2^-127, which is 0, to 2^128, which is infinite. What is no number stays so, and its product with any power.
+  x = LLVM::MaximumOp::create(e.b, e.loc, x, both(-127));
+  x = LLVM::MinimumOp::create(e.b, e.loc, x, both(128));
+  // Rounded down to a whole number, in the lowest bits of a number whose last place is 1.
+  constexpr double lastPlaceOne = 12582912; // 1.5 · 2^23
+  Value shifted = e.bitcast(e.inlineAsm("add.rm.f32x2 $0, $1, $2;", "=l,l,l", i64,
+                                        {e.bitcast(x, i64), e.bitcast(both(lastPlaceOne), i64)}, /*sideEffects=*/false)
+                                .front(),
+                            pair);
+  Value whole = LLVM::FAddOp::create(e.b, e.loc, shifted, both(-lastPlaceOne));
+  Value fraction = LLVM::FSubOp::create(e.b, e.loc, x, whole);
+  // 2^f of 0 to 1, exactly 1 at 0, and at 1 near enough to 2 that its neighbours do not pass the next power.
+  constexpr double coefficients[] = {
+      1, 0.6931533813476562, 0.24014431238174438, 0.05586095526814461, 0.008944107219576836, 0.0018971447134390473};
+  Value sum = both(coefficients[5]);
+  for (double coefficient : llvm::reverse(ArrayRef(coefficients).drop_back()))
+    sum = LLVM::FMAOp::create(e.b, e.loc, sum, fraction, both(coefficient));
+  auto word = [&](int32_t value) { return e.constant(DenseElementsAttr::get(cast<ShapedType>(words), value)); };
+  Value bits = LLVM::ShlOp::create(e.b, e.loc, e.bitcast(shifted, words), word(23));
+  Value power = e.bitcast(LLVM::AddOp::create(e.b, e.loc, bits, word(0x3f800000)), pair);
+  return LLVM::FMulOp::create(e.b, e.loc, sum, power);
+}
+
 Value exp(Value x, Emitter &e) {
   Builder f{e};
   return exp2(f.mul(x, f.number(log2OfE)), e);

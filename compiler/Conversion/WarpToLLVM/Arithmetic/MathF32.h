@@ -9,6 +9,9 @@ namespace weft::f32 {
 
 /// 2^x by `ex2.approx.ftz.f32` (2 ulp; PTX ISA 9.7.3.21). Subnormal results are 0.
 mlir::Value exp2(mlir::Value x, Emitter &e);
+/// 2^x of two values, a vector, without the unit for special functions: a polynomial of the fraction times the power of the
+/// whole part (2 ulp). Where `exp2` gives 0, infinity or not a number, so does it.
+mlir::Value exp2OfPair(mlir::Value x, Emitter &e);
 /// e^x as 2^(x · log2 e).
 mlir::Value exp(mlir::Value x, Emitter &e);
 /// Base-2 logarithm by `lg2.approx.f32` (2^-22, absolute between 0.5 and 2, else relative; PTX ISA 9.7.3.20).

@@ -5,6 +5,7 @@
 #include "compiler/Conversion/WarpToLLVM/Arithmetic/MathF32.h"
 #include "compiler/Conversion/WarpToLLVM/Arithmetic/Pairs.h"
 #include "compiler/Conversion/WarpToLLVM/Emitter.h"
+#include "dialects/Warp/IR/WarpDialect.h"
 #include "dialects/Warp/Transforms/Accesses/UndefinedElements.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 
@@ -26,6 +27,31 @@ template <typename Op, typename Wide = void> void addF32(LoweringTable &table, V
       return truncateFromF32(function(extendToF32(in[0], e), e), type, e);
     });
   });
+}
+
+/// Powers of two: by the unit for special functions, or a share of them by polynomials.
+LogicalResult lowerExp2(math::Exp2Op op, Emitter &e) {
+  Type type = registerType(op.getType());
+  if (type.isF64())
+    return op.emitOpError("is not available for f64; cast to f32 before");
+  auto share = op->getAttrOfType<IntegerAttr>(warp::byPolynomialAttrName);
+  if (!share || !type.isF32())
+    return e.perRegister(
+        op, [&](ArrayRef<Value> in) -> Value { return truncateFromF32(f32::exp2(extendToF32(in[0], e), e), type, e); });
+  ArrayRef<Value> in = e.registers(op.getOperand());
+  Registers results;
+  while (results.size() < in.size()) {
+    const size_t next = results.size();
+    if (int64_t(next % warp::polynomialGroup) + 1 >= share.getInt() || next + 1 == in.size()) {
+      results.push_back(f32::exp2(in[next], e));
+      continue;
+    }
+    Value both = f32::exp2OfPair(pairedUp(in[next], in[next + 1], e), e);
+    for (unsigned i = 0; i < 2; ++i)
+      results.push_back(LLVM::ExtractElementOp::create(e.b, e.loc, both, e.i32(i)));
+  }
+  e.bind(op.getResult(), results);
+  return success();
 }
 
 /// Lowers a function of angles.
@@ -93,7 +119,7 @@ LogicalResult lowerAbs(math::AbsFOp op, Emitter &e) {
 
 void addMathLowerings(LoweringTable &table) {
   addF32<math::ExpOp>(table, f32::exp);
-  addF32<math::Exp2Op>(table, f32::exp2);
+  table.add<math::Exp2Op>(lowerExp2);
   addF32<math::LogOp>(table, f32::log);
   addF32<math::Log2Op>(table, f32::log2);
   addF32<math::Log1pOp>(table, f32::log1p);

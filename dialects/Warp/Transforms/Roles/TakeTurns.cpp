@@ -22,9 +22,8 @@
 #include "compiler/Target/TargetInfo.h"
 #include "dialects/Tile/IR/TileOps.h"
 #include "dialects/Warp/IR/WarpOps.h"
-#include "dialects/Warp/Transforms/OperandsOfLoops.h"
+#include "dialects/Warp/Transforms/Arithmetic/LoopClocks.h"
 #include "dialects/Warp/Transforms/Passes.h"
-#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 namespace weft::warp {
@@ -73,33 +72,6 @@ static bool warpsMeet(scf::ForOp loop) {
         return meet ? WalkResult::interrupt() : WalkResult::advance();
       })
       .wasInterrupted();
-}
-
-/// Clocks of a multiprocessor for the products of an iteration, of all warpgroups.
-static double clocksOfProducts(scf::ForOp loop, const TargetInfo &target) {
-  const targets::Gpu &gpu = target.gpus.front();
-  double rate = 0; // multiplies and adds of 16-bit factors a clock
-  for (const targets::MatrixRate &each : gpu.matrix)
-    if (each.element == "f16")
-      rate = each.rate / (gpu.multiprocessors * gpu.clock);
-  double operations = 0; // as if on 16-bit factors
-  for (auto product : loop.getBody()->getOps<WgmmaOp>()) {
-    auto sums = cast<RankedTensorType>(product.getResult().getType());
-    SharedType tile = cast<SharedType>(product.getB().getType()); // [k, n]
-    operations +=
-        2.0 * sums.getNumElements() * tile.getShape().front() * tile.getElementType().getIntOrFloatBitWidth() / 16;
-  }
-  return rate > 0 ? operations / rate : 0;
-}
-
-/// Clocks of a multiprocessor for the exponentials of an iteration, and what else special-function units compute.
-static double clocksOfSpecials(scf::ForOp loop, int warps, const TargetInfo &target) {
-  int64_t perThread = 0;
-  loop.walk([&](Operation *op) {
-    if (isa<math::ExpOp, math::Exp2Op, math::LogOp, math::Log2Op, math::RsqrtOp, math::TanhOp>(op))
-      perThread += registersOf(op->getResult(0));
-  });
-  return double(perThread) * warps * target.warpSize / target.specialLanes;
 }
 
 /// Why turns would not pay; empty where they do. Beside products that take longer, two warpgroups that compute at once
