@@ -204,6 +204,38 @@ def test_sums_that_go_several_ways(swaps):
         np.testing.assert_allclose(out, 3.0 * (once + one) + 3.0 * two, atol=1e-4)
 
 
+@weft.jit
+def read_late(a, b, out, half, BM: wl.constexpr, BN: wl.constexpr):
+    """What is scaled in place, or narrowed, behind a product that went on from it."""
+    m, n = wl.arange(0, BM), wl.arange(0, BN)
+    x, y = wl.load(a + m[:, None] * BN + n[None, :]), wl.load(b + n[:, None] * BN + n[None, :])
+    one = wl.dot(x, y)
+    two = wl.dot(x, y, one)
+    three = wl.dot(x, y, one * 0.5)
+    four = three * 2.0
+    three = wl.dot(x, y, three)
+    wl.store(half + m[:, None] * BN + n[None, :], four.to(wl.float16))
+    wl.store(out + m[:, None] * BN + n[None, :], two + 4.0 * three)
+
+
+def test_sums_that_are_read_late():
+    """A value is that of its line, whatever its tile holds behind it."""
+    kernel = read_late.compile("a:*fp16:16, b:*fp16:16, out:*fp32:16, half:*fp16:16, BM=128, BN=64", target=TARGET)
+    assert "tcgen05.mma" in kernel.ptx
+    rng = np.random.default_rng()
+    a, b = rng.standard_normal((128, 64)).astype(np.float16), rng.standard_normal((64, 64)).astype(np.float16)
+    once = a.astype(np.float64) @ b.astype(np.float64)
+    for seed in range(4):
+        out, half = np.full((128, 64), np.nan, np.float32), np.full((128, 64), np.nan, np.float16)
+        report = weft.simulator.launch(
+            kernel.ptx, kernel.name, 1, 32 * kernel.num_warps, [a, b, out, half],
+            shared=kernel.shared_bytes, seed=seed,
+        )  # fmt: skip
+        assert report.findings == []
+        np.testing.assert_allclose(out, 12.0 * once, atol=1e-4)
+        np.testing.assert_allclose(half, 3.0 * once, rtol=1e-3, atol=1e-4)
+
+
 def test_the_target_says_so():
     """What passes go by, and `weft targets` prints."""
     families = {each["element"]: each["shape"] for each in targets()[TARGET].warpgroup_mma}

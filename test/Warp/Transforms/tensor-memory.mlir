@@ -125,6 +125,35 @@ module attributes {warp.target = "sm_100a"} {
     return %z : !sums
   }
 
+  // Sums are multiplied in place, and what is narrowed comes in pieces where it is narrowed, unless a product has written
+  // their tile since.
+  // CHECK-LABEL: func.func @written_between
+  // CHECK: %[[X:.*]] = warp.tensor_load %lanes {column = 0 : i32}
+  // CHECK: warp.tensor_product %{{.*}} {column = 0 : i32
+  // CHECK: %[[Y:.*]] = arith.mulf %[[X]]
+  // CHECK: warp.tensor_store %[[Y]], %lanes {column = 0 : i32}
+  // CHECK: warp.tensor_product %{{.*}} {column = 0 : i32
+  // CHECK: %[[Z:.*]] = warp.tensor_load %lanes {column = 0 : i32} : tensor<128x64xf32
+  // CHECK: warp.tensor_product %{{.*}} {column = 0 : i32
+  // CHECK-NOT: warp.tensor_load
+  // CHECK: arith.truncf %[[Z]]
+  func.func @written_between(%a: !a, %b: !b, %s: !slots, %scale: !sums) -> (!sums, !weights) attributes {tile.schedule = #tile.schedule<warps = 4, stages = 2>} {
+    %area, %lanes = warp.tensor_begin %s {barriers = 8 : i32, columns = 512 : i32} : !slots
+    %zero = arith.constant dense<0.0> : !sums
+    %d = warp.wgmma %a, %b, %zero {shape = array<i32: 128, 64, 16>} : !a * !b -> !sums
+    %x = warp.wgmma_wait %d {pending = 0 : i32} : !sums
+    %e = warp.wgmma %a, %b, %x {shape = array<i32: 128, 64, 16>} : !a * !b -> !sums
+    %y = warp.wgmma_wait %e {pending = 0 : i32} : !sums
+    %scaled = arith.mulf %x, %scale : !sums
+    %f = warp.wgmma %a, %b, %scaled {shape = array<i32: 128, 64, 16>} : !a * !b -> !sums
+    %z = warp.wgmma_wait %f {pending = 0 : i32} : !sums
+    %g = warp.wgmma %a, %b, %z {shape = array<i32: 128, 64, 16>} : !a * !b -> !sums
+    %w = warp.wgmma_wait %g {pending = 0 : i32} : !sums
+    %narrow = arith.truncf %z : !sums to !weights
+    warp.tensor_end %area {columns = 512 : i32}
+    return %w, %narrow : !sums, !weights
+  }
+
   // Sums that change places from iteration to iteration go through registers.
   // CHECK-LABEL: func.func @swapped
   // CHECK: scf.for {{.*}} iter_args(%{{.*}} = %{{.*}}, %{{.*}} = %{{.*}}) -> (tensor<128x64xf32

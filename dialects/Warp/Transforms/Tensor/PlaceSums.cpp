@@ -337,7 +337,8 @@ static void scaleInPlace(func::FuncOp kernel) {
       continue;
     for (unsigned index : {0, 1}) {
       auto load = product->getOperand(index).getDefiningOp<TensorLoadOp>();
-      if (!load || !load->hasOneUse() || load.getColumn() != store.getColumn() || load->getBlock() != store->getBlock())
+      if (!load || !load->hasOneUse() || load.getColumn() != store.getColumn() ||
+          load->getBlock() != store->getBlock() || writesBetween(load, store, store.getColumn()))
         continue;
       OpBuilder b(store);
       TensorScaleOp::create(b, store.getLoc(), product->getOperand(1 - index), store.getLanes(), store.getColumnAttr());
