@@ -47,6 +47,7 @@ class Draw:
         self.inner = [max(pick((16, 32, 64)), 32 if self.dtype == "float32" else least) for _ in range(2)]
         self.sums: dict[str, int] = {}
         self.maxima: list[str] = []
+        self.operands: dict[str, int] = {}  # that products took on their left, by their inner size
         self.lines: list[str] = []
         self.begin: list[str] = []
         self.counters: list[str] = []
@@ -149,16 +150,18 @@ class Draw:
     # ---- products
 
     def left_operand(self) -> tuple[str, int]:
-        if self.chance(0.4):
-            name = self.of()
-            if self.sums[name] >= 16:
-                return self.new(self.operand(name)), self.sums[name]
-        K = self.random.choice(self.inner)
-        loaded = self.load(self.M, K)
-        if self.chance(0.25):
-            odd = f"wl.arange(0, {self.M})[:, None] % 2"
-            loaded = self.new(f"({loaded}.to({self.sum_type}) * -1 + {odd}).to(wl.{self.dtype})")
-        return loaded, K
+        if self.operands and self.chance(0.35):
+            return self.random.choice(list(self.operands.items()))
+        name, K = self.of(), self.random.choice(self.inner)
+        if self.sums[name] >= 16 and self.chance(0.5):
+            operand, K = self.new(self.operand(name)), self.sums[name]
+        else:
+            operand = self.load(self.M, K)
+            if self.chance(0.25):
+                odd = f"wl.arange(0, {self.M})[:, None] % 2"
+                operand = self.new(f"({operand}.to({self.sum_type}) * -1 + {odd}).to(wl.{self.dtype})")
+        self.operands[operand] = K
+        return operand, K
 
     def right_operand(self, K: int, N: int) -> str:
         for name, columns in self.sums.items():
@@ -251,14 +254,14 @@ class Draw:
     # ---- blocks
 
     def within_block(self, count: int, end: str = "") -> None:
-        sums, maxima = dict(self.sums), list(self.maxima)
+        known = dict(self.sums), list(self.maxima), dict(self.operands)
         self.depth += 1
         self.put("pass_ = 0")
         self.block(count)
         if end:
             self.put(end)
         self.depth -= 1
-        self.sums, self.maxima = sums, maxima
+        self.sums, self.maxima, self.operands = known
 
     def branch(self) -> None:
         self.put(f"if {self.condition()}:")

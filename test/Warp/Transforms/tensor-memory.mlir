@@ -220,6 +220,37 @@ module attributes {warp.target = "sm_100a"} {
     return %u, %v : !sums, !sums
   }
 
+  // So is one that another product of its block has stored an operand in the place of.
+  // CHECK-LABEL: func.func @in_turns
+  // CHECK: warp.tensor_store %[[P:.*]], %lanes {column = [[AT:[0-9]+]] : i32} : tensor<128x64xf16,
+  // CHECK: scf.for
+  // CHECK: warp.tensor_store %[[R:.*]], %lanes {column = [[AT]] : i32} : tensor<128x64xf16,
+  // CHECK: warp.tensor_product
+  // CHECK: warp.tensor_store %[[P]], %lanes {column = [[AT]] : i32} : tensor<128x64xf16,
+  // CHECK: warp.tensor_product
+  // CHECK: warp.tensor_store %[[R]], %lanes {column = [[AT]] : i32} : tensor<128x64xf16,
+  // CHECK: warp.tensor_product
+  // CHECK-NOT: warp.tensor_store
+  // CHECK: warp.tensor_product
+  // CHECK: }
+  func.func @in_turns(%p: !weights, %r: !weights, %b: !b, %s: !slots, %n: i32, %one: i32) -> !sums attributes {tile.schedule = #tile.schedule<warps = 4, stages = 2>} {
+    %area, %lanes = warp.tensor_begin %s {barriers = 8 : i32, columns = 512 : i32} : !slots
+    %zero = arith.constant dense<0.0> : !sums
+    %c = warp.wgmma %p, %b, %zero {shape = array<i32: 128, 64, 16>} : !weights * !b -> !sums
+    %x = warp.wgmma_wait %c {pending = 0 : i32} : !sums
+    %y = scf.for %i = %one to %n step %one iter_args(%acc = %x) -> (!sums) : i32 {
+      %d = warp.wgmma %r, %b, %acc {shape = array<i32: 128, 64, 16>} : !weights * !b -> !sums
+      %e = warp.wgmma %p, %b, %d {shape = array<i32: 128, 64, 16>} : !weights * !b -> !sums
+      %f = warp.wgmma %r, %b, %e {shape = array<i32: 128, 64, 16>} : !weights * !b -> !sums
+      %g = warp.wgmma %r, %b, %f {shape = array<i32: 128, 64, 16>} : !weights * !b -> !sums
+      %next = warp.wgmma_wait %g {pending = 0 : i32} : !sums
+      scf.yield %next : !sums
+    }
+    %u = arith.negf %y : !sums
+    warp.tensor_end %area {columns = 512 : i32}
+    return %u : !sums
+  }
+
   // A kernel without tensor memory is left alone.
   // CHECK-LABEL: func.func @none
   // CHECK: warp.wgmma
