@@ -16,8 +16,8 @@ import torch.autograd.forward_ad as forward_ad
 import weft
 from fuzz_programs import campaign, generate, judge, patterns, shrink, source, tensors, worker
 
-COUNT, BATCHES = 24, 4
-TARGETS = ("sm_80", "sm_90a")  # which move and multiply tiles by other instructions
+COUNT, BATCHES = 24, 6
+TARGETS = ("sm_80", "sm_90a", "sm_100a")  # which move and multiply tiles by other instructions
 FRESH = secrets.randbelow(10**9)  # of each process that runs tests; its batches print their seeds
 
 
@@ -39,11 +39,18 @@ def explained(seed):
     return shrink.script(smaller, verdict)
 
 
+def run_for(target, monkeypatch):
+    """On a device that has the target's instructions, compiled for it."""
+    monkeypatch.setenv("WEFT_TARGET", target)
+    if target == "sm_100a":  # the simulated device is one of sm_90a otherwise
+        monkeypatch.setenv("WEFT_DEVICE", f"simulator:{target}")
+
+
 @pytest.mark.parametrize("batch", range(BATCHES))
 def test_random_programs(batch, record_property, monkeypatch):
     each = COUNT // BATCHES
     target = TARGETS[batch % len(TARGETS)]
-    monkeypatch.setenv("WEFT_TARGET", target)
+    run_for(target, monkeypatch)
     first = int(os.environ.get("WEFT_FUZZ_SEED", FRESH)) + batch * each
     seeds = f"seeds {first} to {first + each - 1} for {target} (repeat with WEFT_FUZZ_SEED={first - batch * each})"
     print(seeds)
@@ -62,7 +69,7 @@ FOUND = sorted((Path(__file__).parent / "fuzz_programs" / "found").glob("*.json"
 @pytest.mark.parametrize("file", FOUND, ids=[file.stem for file in FOUND])
 def test_found(file, target, monkeypatch):
     """What once failed, shrunk."""
-    monkeypatch.setenv("WEFT_TARGET", target)
+    run_for(target, monkeypatch)
     description = json.loads(file.read_text())
     verdict = worker.isolated(description)
     assert verdict.kind == "right", f"{verdict.kind}: {verdict.message}\n{source.program(description)}"

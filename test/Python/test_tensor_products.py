@@ -232,6 +232,73 @@ def test_sums_that_go_several_ways(swaps):
         np.testing.assert_allclose(out, 3.0 * (once + one) + 3.0 * two, atol=1e-4)
 
 
+@weft.jit
+def read_late(a, b, out, half, BM: wl.constexpr, BN: wl.constexpr):
+    """What is scaled in place, or narrowed, behind a product that went on from it."""
+    m, n = wl.arange(0, BM), wl.arange(0, BN)
+    x, y = wl.load(a + m[:, None] * BN + n[None, :]), wl.load(b + n[:, None] * BN + n[None, :])
+    one = wl.dot(x, y)
+    two = wl.dot(x, y, one)
+    three = wl.dot(x, y, one * 0.5)
+    four = three * 2.0
+    three = wl.dot(x, y, three)
+    wl.store(half + m[:, None] * BN + n[None, :], four.to(wl.float16))
+    wl.store(out + m[:, None] * BN + n[None, :], two + 4.0 * three)
+
+
+def test_sums_that_are_read_late():
+    """A value is that of its line, whatever its tile holds behind it."""
+    kernel = read_late.compile("a:*fp16:16, b:*fp16:16, out:*fp32:16, half:*fp16:16, BM=128, BN=64", target=TARGET)
+    assert "tcgen05.mma" in kernel.ptx
+    rng = np.random.default_rng()
+    a, b = rng.standard_normal((128, 64)).astype(np.float16), rng.standard_normal((64, 64)).astype(np.float16)
+    once = a.astype(np.float64) @ b.astype(np.float64)
+    for seed in range(4):
+        out, half = np.full((128, 64), np.nan, np.float32), np.full((128, 64), np.nan, np.float16)
+        report = weft.simulator.launch(
+            kernel.ptx, kernel.name, 1, 32 * kernel.num_warps, [a, b, out, half],
+            shared=kernel.shared_bytes, seed=seed,
+        )  # fmt: skip
+        assert report.findings == []
+        np.testing.assert_allclose(out, 12.0 * once, atol=1e-4)
+        np.testing.assert_allclose(half, 3.0 * once, rtol=1e-3, atol=1e-4)
+
+
+@weft.jit
+def in_turns(a, b, out, n, BM: wl.constexpr, BN: wl.constexpr):
+    """Two operands that threads computed, one from before the loop, take turns."""
+    m, k = wl.arange(0, BM), wl.arange(0, BN)
+    x, y = wl.load(a + m[:, None] * BN + k[None, :]), wl.load(b + k[:, None] * BN + k[None, :])
+    s = wl.dot(x, y)
+    p = wl.minimum(wl.maximum(s, -2.0), 2.0).to(wl.float16)
+    acc = wl.dot(p, y)
+    for i in range(0, n):
+        q = wl.minimum(wl.maximum(s + i, -3.0), 3.0).to(wl.float16)
+        acc = wl.dot(q, y, acc)
+        acc = wl.dot(p, y, acc)
+        acc = wl.dot(q, y, acc)
+    wl.store(out + m[:, None] * BN + k[None, :], acc)
+
+
+@pytest.mark.parametrize("n", [1, 3])
+def test_operands_that_take_turns(n):
+    """A product has its own operand, whichever another put in its columns. Of small integers: to the bit."""
+    kernel = in_turns.compile("a:*fp16:16, b:*fp16:16, out:*fp32:16, n:i32, BM=128, BN=64", target=TARGET)
+    assert "tcgen05.mma" in kernel.ptx
+    rng = np.random.default_rng()
+    a, b = (rng.integers(-1, 2, (size, 64)).astype(np.float16) for size in (128, 64))
+    once, y = a.astype(np.float64) @ b, b.astype(np.float64)
+    left = np.clip(once, -2, 2) * (n + 1) + sum(2 * np.clip(once + i, -3, 3) for i in range(n))
+    for seed in range(2):
+        out = np.full((128, 64), np.nan, np.float32)
+        report = weft.simulator.launch(
+            kernel.ptx, kernel.name, 1, 32 * kernel.num_warps, [a, b, out, np.int32(n)],
+            shared=kernel.shared_bytes, seed=seed,
+        )  # fmt: skip
+        assert report.findings == []
+        np.testing.assert_array_equal(out, left @ y)
+
+
 def test_the_target_says_so():
     """What passes go by, and `weft targets` prints."""
     families = {each["element"]: each["shape"] for each in targets()[TARGET].warpgroup_mma}

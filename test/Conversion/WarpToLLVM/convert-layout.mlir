@@ -226,6 +226,36 @@ module attributes {warp.target = "sm_80"} {
 
 // -----
 
+#in = #warp.layout<[64], lane = [[1], [2], [4], [8], [16]], warp = [[32]]>
+#out = #warp.layout<[64], register = [[32]], lane = [[1], [2], [4], [8], [0]], warp = [[16]]>
+#slots = #warp.layout<[8], offset = [[1], [2], [4]]>
+
+// What other passes have put between is no end of a group; the exchange before it, which has a barrier, is.
+// CHECK-LABEL: llvm.func @joined_past_others
+// CHECK: nvvm.barrier0
+// CHECK-COUNT-2: llvm.load %{{.*}} : !llvm.ptr<3>
+// CHECK: llvm.store %{{.*}} : {{.*}}, !llvm.ptr<3>
+// CHECK: mbarrier.try_wait
+// CHECK: llvm.store %{{.*}} : {{.*}}, !llvm.ptr<3>
+// CHECK: nvvm.barrier0
+// CHECK-COUNT-4: llvm.load %{{.*}} : !llvm.ptr<3>
+// CHECK: llvm.return
+module attributes {warp.target = "sm_100a"} {
+  func.func @joined_past_others(%x: f32, %y: f32) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 2, stages = 1>} {
+    %slots = warp.alloc {offset = 512 : i64, pitch = 64 : i64} : !warp.shared<8xi64, #slots>
+    %s = tile.splat %x : f32 -> tensor<64xf32, #in>
+    %t = tile.splat %y : f32 -> tensor<64xf32, #in>
+    %r = warp.convert_layout %s {warp.scratch = 256 : i64} : tensor<64xf32, #in> -> tensor<64xf32, #out>
+    %p = warp.convert_layout %s {warp.joined, warp.scratch = 0 : i64} : tensor<64xf32, #in> -> tensor<64xf32, #out>
+    warp.tensor_wait %slots {pending = 0 : i32} : !warp.shared<8xi64, #slots>
+    %q = warp.convert_layout %t {warp.scratch = 256 : i64} : tensor<64xf32, #in> -> tensor<64xf32, #out>
+    %sum = arith.addf %p, %q : tensor<64xf32, #out>
+    return
+  }
+}
+
+// -----
+
 #columns = #warp.layout<[4, 32], register = [[1, 0], [2, 0]], lane = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16]]>
 #turned = #warp.layout<[4, 32], register = [[1, 0], [2, 0]], lane = [[0, 16], [0, 2], [0, 4], [0, 8], [0, 1]]>
 #traded = #warp.layout<[4, 32], register = [[1, 0], [0, 1]], lane = [[2, 0], [0, 2], [0, 4], [0, 8], [0, 16]]>

@@ -17,7 +17,7 @@ from .values import FLOATS, INTEGERS, NARROW, bits, is_float
 MOST, MOST_LARGE = 2048, 16384
 #: the share of large programs, whose values registers hardly hold, and whose products fill a warpgroup
 LARGE = 0.08
-TARGETS = ("sm_80", "sm_90a")  # which move and multiply tiles by other instructions
+TARGETS = ("sm_80", "sm_90a", "sm_100a")  # which move and multiply tiles by other instructions
 #: sizes that are no powers of two, which the compiler cuts into such
 UNEVEN = (3, 5, 6, 12, 20, 24, 40, 48, 72, 80, 96)
 TYPES = ("float32", "float32", "float16", "bfloat16", "float64", "int32", "int32", "int64", "int16", "int8",

@@ -125,6 +125,35 @@ module attributes {warp.target = "sm_100a"} {
     return %z : !sums
   }
 
+  // Sums are multiplied in place, and what is narrowed comes in pieces where it is narrowed, unless a product has written
+  // their tile since.
+  // CHECK-LABEL: func.func @written_between
+  // CHECK: %[[X:.*]] = warp.tensor_load %lanes {column = 0 : i32}
+  // CHECK: warp.tensor_product %{{.*}} {column = 0 : i32
+  // CHECK: %[[Y:.*]] = arith.mulf %[[X]]
+  // CHECK: warp.tensor_store %[[Y]], %lanes {column = 0 : i32}
+  // CHECK: warp.tensor_product %{{.*}} {column = 0 : i32
+  // CHECK: %[[Z:.*]] = warp.tensor_load %lanes {column = 0 : i32} : tensor<128x64xf32
+  // CHECK: warp.tensor_product %{{.*}} {column = 0 : i32
+  // CHECK-NOT: warp.tensor_load
+  // CHECK: arith.truncf %[[Z]]
+  func.func @written_between(%a: !a, %b: !b, %s: !slots, %scale: !sums) -> (!sums, !weights) attributes {tile.schedule = #tile.schedule<warps = 4, stages = 2>} {
+    %area, %lanes = warp.tensor_begin %s {barriers = 8 : i32, columns = 512 : i32} : !slots
+    %zero = arith.constant dense<0.0> : !sums
+    %d = warp.wgmma %a, %b, %zero {shape = array<i32: 128, 64, 16>} : !a * !b -> !sums
+    %x = warp.wgmma_wait %d {pending = 0 : i32} : !sums
+    %e = warp.wgmma %a, %b, %x {shape = array<i32: 128, 64, 16>} : !a * !b -> !sums
+    %y = warp.wgmma_wait %e {pending = 0 : i32} : !sums
+    %scaled = arith.mulf %x, %scale : !sums
+    %f = warp.wgmma %a, %b, %scaled {shape = array<i32: 128, 64, 16>} : !a * !b -> !sums
+    %z = warp.wgmma_wait %f {pending = 0 : i32} : !sums
+    %g = warp.wgmma %a, %b, %z {shape = array<i32: 128, 64, 16>} : !a * !b -> !sums
+    %w = warp.wgmma_wait %g {pending = 0 : i32} : !sums
+    %narrow = arith.truncf %z : !sums to !weights
+    warp.tensor_end %area {columns = 512 : i32}
+    return %w, %narrow : !sums, !weights
+  }
+
   // Sums that change places from iteration to iteration go through registers.
   // CHECK-LABEL: func.func @swapped
   // CHECK: scf.for {{.*}} iter_args(%{{.*}} = %{{.*}}, %{{.*}} = %{{.*}}) -> (tensor<128x64xf32
@@ -189,6 +218,37 @@ module attributes {warp.target = "sm_100a"} {
     %v = arith.negf %z : !sums
     warp.tensor_end %area {columns = 512 : i32}
     return %u, %v : !sums, !sums
+  }
+
+  // So is one that another product of its block has stored an operand in the place of.
+  // CHECK-LABEL: func.func @in_turns
+  // CHECK: warp.tensor_store %[[P:.*]], %lanes {column = [[AT:[0-9]+]] : i32} : tensor<128x64xf16,
+  // CHECK: scf.for
+  // CHECK: warp.tensor_store %[[R:.*]], %lanes {column = [[AT]] : i32} : tensor<128x64xf16,
+  // CHECK: warp.tensor_product
+  // CHECK: warp.tensor_store %[[P]], %lanes {column = [[AT]] : i32} : tensor<128x64xf16,
+  // CHECK: warp.tensor_product
+  // CHECK: warp.tensor_store %[[R]], %lanes {column = [[AT]] : i32} : tensor<128x64xf16,
+  // CHECK: warp.tensor_product
+  // CHECK-NOT: warp.tensor_store
+  // CHECK: warp.tensor_product
+  // CHECK: }
+  func.func @in_turns(%p: !weights, %r: !weights, %b: !b, %s: !slots, %n: i32, %one: i32) -> !sums attributes {tile.schedule = #tile.schedule<warps = 4, stages = 2>} {
+    %area, %lanes = warp.tensor_begin %s {barriers = 8 : i32, columns = 512 : i32} : !slots
+    %zero = arith.constant dense<0.0> : !sums
+    %c = warp.wgmma %p, %b, %zero {shape = array<i32: 128, 64, 16>} : !weights * !b -> !sums
+    %x = warp.wgmma_wait %c {pending = 0 : i32} : !sums
+    %y = scf.for %i = %one to %n step %one iter_args(%acc = %x) -> (!sums) : i32 {
+      %d = warp.wgmma %r, %b, %acc {shape = array<i32: 128, 64, 16>} : !weights * !b -> !sums
+      %e = warp.wgmma %p, %b, %d {shape = array<i32: 128, 64, 16>} : !weights * !b -> !sums
+      %f = warp.wgmma %r, %b, %e {shape = array<i32: 128, 64, 16>} : !weights * !b -> !sums
+      %g = warp.wgmma %r, %b, %f {shape = array<i32: 128, 64, 16>} : !weights * !b -> !sums
+      %next = warp.wgmma_wait %g {pending = 0 : i32} : !sums
+      scf.yield %next : !sums
+    }
+    %u = arith.negf %y : !sums
+    warp.tensor_end %area {columns = 512 : i32}
+    return %u : !sums
   }
 
   // A kernel without tensor memory is left alone.

@@ -228,14 +228,14 @@ Registers readExchange(ConvertLayoutOp op, const Exchange &exchange, Emitter &e)
   return emitMatrixLoad(e, matrices, read, element, [&](uint32_t offset) { return addresses.at(offset * bytes); });
 }
 
-/// The exchanges that read behind this one's barrier, the first first; it is the last. Other passes' barriers may be
-/// between.
+/// The exchanges that read behind this one's barrier, the first first; it is the last: those since the exchange before
+/// that has a barrier. What other passes have inserted may be between.
 SmallVector<ConvertLayoutOp> joinedWith(ConvertLayoutOp op) {
   SmallVector<ConvertLayoutOp> exchanges{op};
-  for (Operation *each = op->getPrevNode(); each && (each->hasAttr(joinedAttrName) || isa<BarrierOp>(each));
-       each = each->getPrevNode())
-    if (auto exchange = dyn_cast<ConvertLayoutOp>(each))
-      exchanges.push_back(exchange);
+  auto hasBarrier = [](Operation *each) { return each->hasAttr(scratchAttrName) && !each->hasAttr(joinedAttrName); };
+  for (Operation *each = op->getPrevNode(); each && !hasBarrier(each); each = each->getPrevNode())
+    if (each->hasAttr(joinedAttrName))
+      exchanges.push_back(cast<ConvertLayoutOp>(each));
   std::reverse(exchanges.begin(), exchanges.end());
   return exchanges;
 }

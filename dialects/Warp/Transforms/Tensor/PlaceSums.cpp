@@ -81,6 +81,7 @@ private:
   SumChains chains;
   OpBuilder b;
   Contents contents;
+  llvm::DenseMap<int, Value> operands; // what tiles of operands hold, of the block that is walked
   llvm::DenseMap<Value, int> tiles;
   std::map<std::tuple<void *, void *, int>, int> operandTiles; // by chain, type and place in a block
   int tileCount = 0;
@@ -159,17 +160,13 @@ int Placer::tileOfOperand(WgmmaOp product, Value chain) {
   return tiles[a] = tile->second;
 }
 
-/// Stores operand a of a product, but where one before it in its block has it from the same value, and no products under an
-/// op between, whose operands may share the tile.
+/// Stores operand a of a product, unless its tile holds it.
 void Placer::storeOperand(WgmmaOp product, IntegerAttr column) {
-  Value a = product.getA();
-  for (Operation *op = product->getPrevNode(); op; op = op->getPrevNode()) {
-    if (auto other = dyn_cast<WgmmaOp>(op); other && other.getA() == a)
-      return;
-    if (op->getNumRegions() && op->walk([](WgmmaOp) { return WalkResult::interrupt(); }).wasInterrupted())
-      break;
-  }
-  TensorStoreOp::create(b, product.getLoc(), a, begin.getLanes(), column);
+  Value &held = operands[column.getInt()];
+  if (held == product.getA())
+    return;
+  held = product.getA();
+  TensorStoreOp::create(b, product.getLoc(), held, begin.getLanes(), column);
 }
 
 void Placer::place(WgmmaOp product) {
@@ -277,6 +274,10 @@ void Placer::placeOthers(Operation *op) {
 }
 
 void Placer::walk(Block &block) {
+  // Operands of other blocks, and of other iterations, share tiles.
+  const bool mayStore = block.walk([](WgmmaOp) { return WalkResult::interrupt(); }).wasInterrupted();
+  if (mayStore)
+    operands.clear();
   for (Operation &op : llvm::make_early_inc_range(block)) {
     if (auto product = dyn_cast<WgmmaOp>(op))
       place(product);
@@ -289,6 +290,8 @@ void Placer::walk(Block &block) {
     else if (!isa<ProducerOp>(op))
       placeOthers(&op);
   }
+  if (mayStore)
+    operands.clear();
 }
 
 /// What is left of the values of chains is handed on, and read by nobody: zero stands for it until it is gone.
@@ -337,7 +340,8 @@ static void scaleInPlace(func::FuncOp kernel) {
       continue;
     for (unsigned index : {0, 1}) {
       auto load = product->getOperand(index).getDefiningOp<TensorLoadOp>();
-      if (!load || !load->hasOneUse() || load.getColumn() != store.getColumn() || load->getBlock() != store->getBlock())
+      if (!load || !load->hasOneUse() || load.getColumn() != store.getColumn() ||
+          load->getBlock() != store->getBlock() || writesBetween(load, store, store.getColumn()))
         continue;
       OpBuilder b(store);
       TensorScaleOp::create(b, store.getLoc(), product->getOperand(1 - index), store.getLanes(), store.getColumnAttr());

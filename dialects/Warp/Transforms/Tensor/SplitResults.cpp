@@ -4,6 +4,7 @@
 #include "dialects/Tile/IR/TileOps.h"
 #include "dialects/Warp/IR/WarpOps.h"
 #include "dialects/Warp/Layout/WgmmaLayouts.h"
+#include "dialects/Warp/Transforms/Tensor/TensorOrder.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
 
@@ -44,6 +45,9 @@ static SmallVector<Operation *> narrowing(TensorLoadOp load) {
       upToNarrow = ops.size();
   }
   ops.truncate(upToNarrow);
+  // Pieces are loaded where the last op stands.
+  if (!ops.empty() && writesBetween(load, ops.back()))
+    ops.clear();
   return ops;
 }
 

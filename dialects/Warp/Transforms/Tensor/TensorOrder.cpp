@@ -46,6 +46,36 @@ template <typename Step> static void countThrough(Block &block, Step step) {
   flowThrough(block, 0, /*insert=*/true, step, join);
 }
 
+template <typename Which> static bool hasWithin(Operation &op, Which which) {
+  return op.walk([&](Operation *inner) { return which(inner) ? WalkResult::interrupt() : WalkResult::advance(); })
+      .wasInterrupted();
+}
+
+// --- what is written between ---
+
+/// The tile that an op writes, if it does.
+static std::optional<int32_t> writtenTile(Operation *op) {
+  if (auto store = dyn_cast<TensorStoreOp>(op))
+    return store.getColumn();
+  if (auto scale = dyn_cast<TensorScaleOp>(op))
+    return scale.getColumn();
+  auto product = dyn_cast<TensorProductOp>(op);
+  return product ? std::optional<int32_t>(product.getColumn()) : std::nullopt;
+}
+
+bool writesBetween(Operation *first, Operation *last, std::optional<int32_t> tile) {
+  auto writes = [&](Operation *op) {
+    std::optional<int32_t> written = writtenTile(op);
+    return written && (!tile || written == tile);
+  };
+  for (Operation *op = first->getNextNode(); op != last; op = op->getNextNode())
+    if (hasWithin(*op, writes))
+      return true;
+  return false;
+}
+
+// --- what is inserted ---
+
 static void meetBefore(Operation &op) {
   OpBuilder b(&op);
   TensorReadyOp::create(b, op.getLoc());
@@ -59,11 +89,6 @@ static void waitBefore(Operation *op, TensorBeginOp begin, int pending) {
 // --- where threads meet ---
 
 static bool isTouch(Operation *op) { return isa<TensorLoadOp, TensorStoreOp, TensorScaleOp>(op); }
-
-template <typename Which> static bool hasWithin(Operation &op, Which which) {
-  return op.walk([&](Operation *inner) { return which(inner) ? WalkResult::interrupt() : WalkResult::advance(); })
-      .wasInterrupted();
-}
 
 void insertReady(Block &block) {
   // 1 where threads may have accessed tensor memory since the last product.

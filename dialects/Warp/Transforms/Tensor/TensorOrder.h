@@ -6,6 +6,9 @@
 
 namespace weft::warp {
 
+/// Whether ops between two of a block, or under such, write tensor memory: the tile `tile`, or any where there is none.
+bool writesBetween(mlir::Operation *first, mlir::Operation *last, std::optional<int32_t> tile = std::nullopt);
+
 /// Inserts a `warp.tensor_ready` before each product that threads may have accessed tensor memory before, since the last.
 void insertReady(mlir::Block &block);
 

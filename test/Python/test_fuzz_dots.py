@@ -1,0 +1,50 @@
+# Part of Weft. SPDX-License-Identifier: Apache-2.0
+"""Random kernels of products that feed one another, beside Python's run of the same text; WEFT_FUZZ_DOTS says how many.
+A failing one is printed as small as it could be made, with the seed that draws it.
+"""
+
+import os
+
+import pytest
+from fuzz_dots.arrays import UnfitError, dot
+from fuzz_dots.check import judged, shrunk
+from fuzz_dots.draw import draw
+
+COUNT = int(os.environ.get("WEFT_FUZZ_DOTS", "24"))
+#: an instruction of such products in their PTX
+INSTRUCTIONS = {"sm_90a": "wgmma.mma_async", "sm_100a": "tcgen05.mma"}
+
+
+def fault(drawn, target):
+    """What is wrong with a kernel, and its PTX; neither where it cannot be judged."""
+    try:
+        verdict = judged(drawn, target)
+    except UnfitError:
+        return "", ""
+    return verdict.text, verdict.ptx
+
+
+def still_fails(drawn, target):
+    try:
+        return bool(fault(drawn, target)[0])
+    except Exception:  # of Python, which runs a text that lacks a line
+        return False
+
+
+@pytest.mark.parametrize("target", INSTRUCTIONS)
+def test_random_products(target, seed):
+    count, made = COUNT if target == "sm_100a" else COUNT // 3, 0
+    for number in range(seed, seed + count):
+        wrong, ptx = fault(draw(number), target)
+        if wrong:
+            small = shrunk(draw(number), lambda each: still_fails(each, target))
+            launched = f"{small.programs} programs of {small.warps} warps, {small.stages} stages, n = {small.counts}"
+            pytest.fail(f"seed {number}: {wrong}\nsmaller: {fault(small, target)[0]}\n{launched}\n{small.text}")
+        made += INSTRUCTIONS[target] in ptx
+    assert made >= count // 4
+
+
+def test_a_wrong_result_is_seen(monkeypatch):
+    """Python's run of a text, where products are off by one, disagrees with the compiler's."""
+    monkeypatch.setattr("fuzz_dots.arrays.dot", lambda a, b, acc=None, out_dtype=None: dot(a, b, acc) + 1)
+    assert any(fault(draw(number), "sm_100a")[0] for number in range(4))
