@@ -6,7 +6,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import weft.simulator as simulator
-from snippets import kernel
+from snippets import kernel, line_of
+from weft.compiler.ptxas import assemble, find_tool
 
 # Even and odd lanes come to different copies, with operands in other registers.
 APART = """
@@ -160,3 +161,101 @@ def test_live_lanes_are_waited_for():
     body += "A: redux.sync.add.s32 %r3, %r0, -1;"
     report = simulator.launch(kernel(body), "k", 1, 32, [np.zeros(32, np.uint32)], limit=10**6)
     assert {finding.kind for finding in report.findings} == {"divergent-aligned"}
+
+
+def blackwell(body: str, target: str = "sm_100a") -> str:
+    return kernel(body).replace(".version 8.0", ".version 8.8").replace("sm_80", target)
+
+
+REDUCE = "ld.global.f32 %f1, [%d1];\nredux.sync.{form}.f32 %f2, %f1, {members}; // BUG\nst.global.f32 [%d1], %f2;"
+
+
+def float_reduction(form: str, members: str, target: str = "sm_100a", before: str = "") -> str:
+    return blackwell(before + REDUCE.format(form=form, members=members), target)
+
+
+@pytest.mark.parametrize("modifiers", ["", ".abs", ".NaN", ".abs.NaN"])
+@pytest.mark.parametrize("operation", ["min", "max"])
+def test_reductions_of_float32(operation, modifiers, seed):
+    """A NaN is left out unless .NaN asks for it, -0 is below 0, .abs gives a magnitude; groups of eight lanes."""
+    random = np.random.default_rng(seed)
+    x = random.standard_normal((4, 8)).astype(np.float32)
+    x[1, random.integers(8)], x[2] = np.nan, -np.nan
+    x[3] = np.where(np.arange(8) == random.integers(8), 0.0, -0.0) * (1 if operation == "max" else -1)
+    given = np.abs(x) if "abs" in modifiers else x
+    keep = {"min": np.minimum if "NaN" in modifiers else np.fmin, "max": np.maximum if "NaN" in modifiers else np.fmax}
+    expected = keep[operation].reduce(given, axis=1)
+    expected[3] = 0.0 if "abs" in modifiers or operation == "max" else -0.0
+    expected[np.isnan(expected)] = np.uint32(0x7FFFFFFF).view(np.float32)
+    groups = "and.b32 %r4, %r0, 24; mov.u32 %r5, 255; shl.b32 %r5, %r5, %r4;\n"
+    text = float_reduction(operation + modifiers, "%r5", before=groups)
+    assert not simulator.launch(text, "k", 1, 32, [x.reshape(-1)], seed=seed).findings
+    np.testing.assert_array_equal(x.view(np.uint32), np.repeat(expected[:, None], 8, 1).view(np.uint32))
+    assert x[0, 0] and np.isnan(x[2]).all() and np.isnan(x[1, 0]) == ("NaN" in modifiers)
+    if find_tool("ptxas"):
+        assemble(text, "sm_100a")
+
+
+@pytest.mark.parametrize("target", ["sm_80", "sm_90a", "sm_100", "sm_110a", "sm_120a"])
+def test_targets_without_reductions_of_float32_refuse_them(target):
+    text = float_reduction("max", "-1", target)
+    line = line_of(text, "// BUG")
+    with pytest.raises(simulator.SimulatorError, match=rf"line {line}.*redux.sync.max.f32.*'{target}'"):
+        simulator.launch(text, "k", 1, 32, [np.zeros(32, np.float32)])
+
+
+@pytest.mark.parametrize("target", ["sm_100f", "sm_103a"])
+def test_targets_of_its_family_have_them(target):
+    x = np.arange(32, dtype=np.float32)
+    assert not simulator.launch(float_reduction("max", "-1", target), "k", 1, 32, [x]).findings
+    assert (x == 31).all()
+
+
+@pytest.mark.parametrize("form", ["add", "and", "max.ftz"])
+def test_forms_that_the_isa_does_not_have_are_refused(form):
+    with pytest.raises(simulator.SimulatorError, match="redux"):
+        simulator.launch(float_reduction(form, "-1"), "k", 1, 32, [np.zeros(32, np.float32)])
+
+
+WIDTHS = "and.b32 %r1, %r0, 24; mov.u32 %r2, {width}; shl.b32 %r2, %r2, %r1;\n"
+#: What comes before, and the members: at fault, and mended.
+MASKS = {
+    "groups that overlap": ((WIDTHS.format(width="0x1ff"), "%r2"), (WIDTHS.format(width="0xff"), "%r2")),
+    "lane that its reduction leaves out": (("", "0xfffffffe"), ("", "-1")),
+    "masks that disagree": (
+        ("mov.u32 %r2, -1; setp.lt.u32 %p1, %r0, 16; @%p1 mov.u32 %r2, 0xffff;\n", "%r2"),
+        ("mov.u32 %r2, -1;\n", "%r2"),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MASKS)
+def test_masks_of_reductions_of_float32(name):
+    def launched(before: str, members: str) -> tuple[str, simulator.Report]:
+        text = float_reduction("min.NaN", members, before=before)
+        return text, simulator.launch(text, "k", 1, 32, [np.arange(32, dtype=np.float32)], limit=10**6)
+
+    text, report = launched(*MASKS[name][0])
+    assert {(found.kind, found.line) for found in report.findings} == {("barrier-mismatch", line_of(text, "// BUG"))}
+    assert not launched(*MASKS[name][1])[1].findings
+
+
+def test_what_nothing_wrote_in_a_reduction_of_float32():
+    """Of a group in which one lane's number was never written, every lane's result counts as unwritten."""
+    body = "setp.ne.u32 %p1, %r0, 3; @%p1 mov.f32 %f1, 0f3F800000; redux.sync.max.f32 %f2, %f1, -1;\n"
+    body += "st.global.f32 [%d1], RESULT; // BUG"
+    text = blackwell(body.replace("RESULT", "%f2"))
+    report = simulator.launch(text, "k", 1, 32, [np.zeros(32, np.float32)])
+    assert {(found.kind, found.line) for found in report.findings} == {("uninitialised", line_of(text, "// BUG"))}
+    mended = blackwell(body.replace("RESULT", "%f2").replace("@%p1 mov", "mov"))
+    assert not simulator.launch(mended, "k", 1, 32, [np.zeros(32, np.float32)]).findings
+
+
+@pytest.mark.parametrize("odd", ["redux.sync.min.f32 %f2, %f1, -1;", "redux.sync.max.NaN.f32 %f2, %f1, -1;"])
+def test_reductions_of_other_qualifiers_do_not_meet(odd):
+    branches = "and.b32 %r1, %r0, 1; setp.eq.u32 %p1, %r1, 1; mov.f32 %f1, 0f3F800000; @%p1 bra O;\n"
+    branches += f"redux.sync.max.f32 %f2, %f1, -1; bra.uni J;\nO: {odd}\nJ: st.global.f32 [%d1], %f2;"
+    report = simulator.launch(blackwell(branches), "k", 1, 32, [np.zeros(32, np.float32)], limit=10**6)
+    assert {finding.kind for finding in report.findings} == {"divergent-aligned"}
+    same = blackwell(branches.replace(odd, "redux.sync.max.f32 %f2, %f1, -1;"))
+    assert not simulator.launch(same, "k", 1, 32, [np.zeros(32, np.float32)]).findings

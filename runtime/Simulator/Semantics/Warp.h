@@ -3,6 +3,7 @@
 // "redux.sync", "elect.sync"). Values come as 32 lanes; masks have bit i for lane i.
 #pragma once
 
+#include "runtime/Simulator/Semantics/Float.h"
 #include "runtime/Simulator/Semantics/Lane.h"
 
 #include <bit>
@@ -98,6 +99,22 @@ template <typename T> WEFT_LANE T redux(Reduction reduction, const T *values, ui
       result ^= value;
       break;
     }
+  }
+  return result;
+}
+
+/// PTX ISA "redux.sync.{min,max}{.abs}{.NaN}.f32": a NaN loses, and stands where all are NaN, unless it is to
+/// propagate; -0 is below +0. `members` is not empty.
+WEFT_LANE float reduxFloat(bool greatest, bool magnitudes, bool propagateNaN, const float *values, uint32_t members) {
+  const MinMaxOptions options{false, propagateNaN, false};
+  const uint32_t first = uint32_t(std::countr_zero(members)) & 31;
+  float result = values[first];
+  for (uint32_t lane = first; lane < 32; ++lane) { // the first with itself, which makes its NaN canonical
+    if (!(members >> lane & 1))
+      continue;
+    const float value = magnitudes ? abs(values[lane]) : values[lane];
+    const float before = lane == first ? value : result;
+    result = greatest ? max(before, value, options) : min(before, value, options);
   }
   return result;
 }

@@ -116,6 +116,7 @@ W: mbarrier.try_wait.parity.shared::cta.b64 %p4, [%r1], 0; @!%p4 bra W;
   tcgen05.fence::after_thread_sync; tcgen05.ld.sync.aligned.16x32bx2.x2.pack::16b.b32 {%v4, %v5}, [%r4+32], 8; tcgen05.ld.sync.aligned.16x256b.x1.b32 {%v6, %v7, %v8, %v9}, [%r4+128]; tcgen05.ld.sync.aligned.16x64b.x2.b32 {%v10, %v11}, [%r4];
   add.u32 %v4, %v4, %v5; tcgen05.wait::ld.sync.aligned; and.b32 %r7, %r1, -16777217;
   tcgen05.fence::before_thread_sync; barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned; @%p2 tcgen05.dealloc.cta_group::2.sync.aligned.b32 %r3, 256;
+  redux.sync.max.abs.NaN.f32 %v0, %v1, -1; redux.sync.min.f32 %v2, %v0, %r7;
   ret;
 }
 )";

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
 #include <vector>
 
 namespace weft::simulator::semantics {
@@ -93,6 +94,49 @@ TEST(Warp, MatchAndReduce) {
     EXPECT_EQ(redux(Reduction::Min, values, members), *std::min_element(chosen.begin(), chosen.end()));
     EXPECT_EQ(redux(Reduction::Max, values, members), *std::max_element(chosen.begin(), chosen.end()));
   }
+}
+
+/// The extremum by sorting what counts: as integers the bits of floats of one sign have their order.
+uint32_t extremum(bool greatest, bool magnitudes, bool propagateNaN, const float *values, uint32_t members) {
+  std::vector<int32_t> keys;
+  bool anyNaN = false;
+  for (uint32_t lane = 0; lane < 32; ++lane) {
+    if (!(members >> lane & 1))
+      continue;
+    const uint32_t bits = std::bit_cast<uint32_t>(values[lane]) & (magnitudes ? 0x7fffffff : 0xffffffff);
+    const bool isNaN = (bits & 0x7fffffff) > 0x7f800000;
+    anyNaN |= isNaN;
+    if (!isNaN)
+      keys.push_back(int32_t(bits >> 31 ? bits ^ 0x7fffffff : bits));
+  }
+  if (keys.empty() || (anyNaN && propagateNaN))
+    return 0x7fffffff;
+  const int32_t key =
+      greatest ? *std::max_element(keys.begin(), keys.end()) : *std::min_element(keys.begin(), keys.end());
+  return key < 0 ? uint32_t(key) ^ 0x7fffffff : uint32_t(key);
+}
+
+TEST(Warp, ReduceFloats) {
+  static constexpr uint32_t special[] = {0x00000000, 0x80000000, 0x7f800000, 0xff800000, 0x7fc00000, 0xffc12345,
+                                         0x7f800001, 0x00000001, 0x80000001, 0x3f800000, 0xbf800000, 0x7fffffff};
+  test::Random random;
+  int nans = 0, negativeZeros = 0;
+  for (int i = 0; i < 20000; ++i) {
+    const uint32_t members =
+        (random.below(2) ? random.word() & random.word() & random.word() : random.word()) | 1u << random.below(32);
+    const uint32_t kinds = 1 + random.below(12), from = random.below(12);
+    float values[32];
+    for (float &value : values)
+      value = std::bit_cast<float>(random.below(9) ? special[(from + random.below(kinds)) % 12] : random.word());
+    for (int how = 0; how < 8; ++how) {
+      const bool greatest = how & 1, magnitudes = how & 2, propagate = how & 4;
+      const uint32_t want = extremum(greatest, magnitudes, propagate, values, members);
+      EXPECT_EQ(std::bit_cast<uint32_t>(reduxFloat(greatest, magnitudes, propagate, values, members)), want);
+      nans += want == 0x7fffffff, negativeZeros += want == 0x80000000;
+    }
+  }
+  EXPECT_GT(nans, 1000);
+  EXPECT_GT(negativeZeros, 1000);
 }
 
 } // namespace

@@ -106,6 +106,23 @@ template <typename T> void runRedux(Warp &warp, const Record &record, uint32_t m
   commit(warp.reg<uint32_t>(record.op[0]), results, mask);
 }
 
+/// What Record::imm has of a reduction of f32.
+enum FloatReductionBits : uint8_t { GreatestBit = 1, MagnitudesBit = 2, NaNBit = 4 };
+
+/// op: result, value, members. Record::imm: FloatReductionBits.
+void runFloatRedux(Warp &warp, const Record &record, uint32_t mask) {
+  const uint32_t *members = warp.reg<const uint32_t>(record.op[2]);
+  if (!gatherMembers(warp, mask, members))
+    return;
+  const float *values = warp.reg<const float>(record.op[1]);
+  const bool greatest = record.imm & GreatestBit, magnitudes = record.imm & MagnitudesBit, nan = record.imm & NaNBit;
+  float results[laneCount] = {};
+  eachLane(mask, [&](unsigned lane) {
+    results[lane] = sem::reduxFloat(greatest, magnitudes, nan, values, members[lane] & warp.live);
+  });
+  commit(warp.reg<float>(record.op[0]), results, mask);
+}
+
 void bindShuffle(Binding &b) {
   b.record.members = 4;
   std::string_view mode = b.modifier("mode");
@@ -157,6 +174,14 @@ void bindRedux(Binding &b) {
   b.record.run = b.type() == Type::S32 ? runRedux<int32_t> : runRedux<uint32_t>;
 }
 
+void bindFloatRedux(Binding &b) {
+  needsFloatReductions(b);
+  b.record.members = 2;
+  b.record.imm =
+      (b.modifier("op") == "max" ? GreatestBit : 0) | (b.has("abs") ? MagnitudesBit : 0) | (b.has("NaN") ? NaNBit : 0);
+  b.record.run = runFloatRedux;
+}
+
 /// op: the lane as a number, whether this lane is it, members. Which lane it is, is open.
 void runElect(Warp &warp, const Record &record, uint32_t mask) {
   const uint32_t *members = warp.reg<const uint32_t>(record.op[2]);
@@ -192,6 +217,7 @@ const Form forms[] = {
     {"match", "mode=any|all sync type=b32|b64", "*", InstructionClass::Vote, bindMatch},
     {"redux", "sync op=add|min|max|and|or|xor type=u32|s32|b32", "d:u32 s:u32 s:u32", InstructionClass::Vote,
      bindRedux},
+    {"redux", "sync op=min|max abs? NaN? type=f32", "d:f32 s:f32 s:u32", InstructionClass::Vote, bindFloatRedux},
 };
 
 } // namespace

@@ -46,4 +46,11 @@ inline void needsTensorMemory(Binding &b) {
     b.unsupported(format("'{}' on '{}'", b.instruction.spelling(), b.decoder.program().target));
 }
 
+/// Refuses reductions of f32 over a warp but on sm_100 and sm_103 by their names with 'a' or 'f', as ptxas does.
+inline void needsFloatReductions(Binding &b) {
+  const int number = targetNumber(b);
+  if (!hasTensorMemory(b) || number == 101 || number == 110)
+    b.unsupported(format("'{}' on '{}'", b.instruction.spelling(), b.decoder.program().target));
+}
+
 } // namespace weft::simulator::machine
