@@ -145,13 +145,52 @@ public:
   void begin(uint32_t offset, uint32_t bytes) {
     eachGranule(warp_.block->shadow, offset, bytes, [&](Granule &g) { begin(g, offset); });
   }
+  /// Of pieces of 16 bytes, whose granules are mostly as the one before: nobody complained of that one.
+  void begin(std::span<const uint32_t> pieces) {
+    Granule quiet;
+    for (const uint32_t piece : pieces)
+      eachGranule(warp_.block->shadow, piece, 16, [&](Granule &g) {
+        if (g.writeClock == quiet.writeClock && g.writeThread == quiet.writeThread && g.poisoned == 0 &&
+            (g.flags | Granule::EngineReads) == quiet.flags) {
+          if (g.flags != quiet.flags)
+            g.flags = quiet.flags;
+          return;
+        }
+        begin(g, piece);
+        const bool isQuiet = g.writeClock && !(g.flags & (Granule::Pending | Granule::RemoteWrite)) && !g.poisoned &&
+                             verdict_.ordered && verdict_.fenced;
+        quiet = isQuiet ? g : Granule();
+      });
+  }
   bool unwritten() const { return unwritten_ && checks_.uninitialised; }
 
   void end(uint32_t offset, uint32_t bytes) {
     eachGranule(warp_.block->shadow, offset, bytes, [&](Granule &g) { end(g); });
   }
+  /// Of pieces of 16 bytes: granules that had the readers of the one before have its readers again.
+  void end(std::span<const uint32_t> pieces) {
+    const SharedShadow &shadow = warp_.block->shadow;
+    Granule before, after;
+    bool any = false;
+    for (const uint32_t piece : pieces)
+      eachGranule(warp_.block->shadow, piece, 16, [&](Granule &g) {
+        if (any && g.read.warps == before.read.warps && g.read.clock == before.read.clock && g.later == before.later) {
+          g.read = after.read;
+          g.later = after.later;
+          g.flags &= uint8_t(~endedFlags);
+          return;
+        }
+        const uint32_t renumbered = shadow.renumbered();
+        before = g;
+        end(g);
+        after = g;
+        any = renumbered == shadow.renumbered(); // else numbers of sets mean other ones now
+      });
+  }
 
 private:
+  static constexpr uint8_t endedFlags = Granule::ReadByLanes | Granule::AtomicReads;
+
   void begin(Granule &g, uint32_t offset) {
     if (g.flags & Granule::Pending) {
       if (checks_.async)
@@ -193,7 +232,7 @@ private:
     g.read.thread = thread_;
     g.read.pc = pc_;
     g.read.meeting = warp_.meetings;
-    g.flags &= uint8_t(~(Granule::ReadByLanes | Granule::AtomicReads));
+    g.flags &= uint8_t(~endedFlags);
   }
 
   bool othersAreBefore(const Granule &g) {
@@ -241,8 +280,7 @@ bool beginEngineRead(Warp &warp, unsigned lane, std::span<const uint32_t> pieces
   if (!tracksShared(warp))
     return false;
   EngineReader reader(warp, lane);
-  for (const uint32_t piece : pieces)
-    reader.begin(piece, 16);
+  reader.begin(pieces);
   return reader.unwritten();
 }
 
@@ -257,9 +295,7 @@ void endEngineRead(Warp &warp, unsigned lane, std::span<const SharedRange> range
 void endEngineRead(Warp &warp, std::span<const uint32_t> pieces, uint32_t reader, uint32_t clock, uint32_t pc) {
   if (!warp.block->grid->options.checks.races)
     return;
-  EngineReader engine(warp, reader, 0, clock, pc);
-  for (const uint32_t piece : pieces)
-    engine.end(piece, 16);
+  EngineReader(warp, reader, 0, clock, pc).end(pieces);
 }
 
 void endRemoteEngineRead(Block &block, const RemoteAccess &reader, std::span<const SharedRange> ranges) {
