@@ -4,8 +4,8 @@
     python benchmarks/simulator.py [--beside CHECKOUT]
 
 Targets: 3e8 thread-instructions a second per core with checks off, 1e8 with all on, 3e9 multiply-adds a second per core
-in mma.sync and 8e9 in wgmma, 2e9 bytes a second of bulk copies; in wall-clock time, two cores close to twice as fast as
-one, and the demo's largest flash-attention case, all checks on, in at most 3 seconds.
+in mma.sync and 8e9 in wgmma and tcgen05, 2e9 bytes a second of bulk copies; in wall-clock time, two cores close to
+twice as fast as one, and the demo's largest flash-attention case, all checks on, in at most 3 seconds.
 
 With --beside the same kernels run by the simulator of another checkout of Weft, which is built, turn by turn: memory
 and barriers are to be twice as fast as at commit af18c01.
@@ -32,6 +32,7 @@ sys.path += [str(ROOT / "test" / "Simulator"), str(ROOT / "python")]
 
 import hopper_kernels  # noqa: E402
 import numpy as np  # noqa: E402
+import tensor_kernels  # noqa: E402
 import weft.simulator as simulator  # noqa: E402
 from snippets import kernel  # noqa: E402
 
@@ -97,6 +98,37 @@ add.u32 %r9, %r9, 1; setp.lt.u32 %p2, %r9, 2000; @%p2 bra L;""",
     shared=16384,
 )
 
+#: Boxes of 128 x 64 of 16 bits, swizzled, by a tensor map
+BOXES = hopper_kernels.kernel(
+    f"""{hopper_kernels.MAPPED}{hopper_kernels.INIT} mov.u32 %r9, 0;
+L: {hopper_kernels.expect(16384)} {hopper_kernels.tensor_load(("0", "0"), 16384)}
+and.b32 %r10, %r9, 1;
+{hopper_kernels.wait("%r10")} bar.sync 0;
+add.u32 %r9, %r9, 1; setp.lt.u32 %p2, %r9, 2000; @%p2 bra L;""",
+    parameters=hopper_kernels.MAP,
+    shared=16384,
+)
+
+
+def tcgen05() -> str:
+    """Products of 128 x 128 x 64 in tensor memory, bf16, both operands in shared memory and by k."""
+    steps = ""
+    for k in range(4):
+        a, b = (tensor_kernels.descriptor(at + 32 * k, 16, 1024, 128) for at in (0, 16384))
+        shape = tensor_kernels.instruction(128, 128, "bf16", "bf16")
+        steps += tensor_kernels.multiply("f16", a, b, shape, adds="%p4" if k else "%p3")
+    fill = "".join(f"st.shared.v4.u32 [%r4+{at}], {{%r0, %r0, %r0, %r0}};\n" for at in range(0, 32768, 2048))
+    return tensor_kernels.kernel(
+        f"""{tensor_kernels.INIT}{tensor_kernels.alloc(128)}
+shl.b32 %r4, %r0, 4; add.u32 %r4, %r1, %r4; {fill} fence.proxy.async.shared::cta; {tensor_kernels.MEET}
+mov.u32 %r11, 0; setp.eq.u32 %p4, 0, 0;
+L: setp.ne.u32 %p3, %r11, 0; and.b32 %r10, %r11, 1;
+{steps}{tensor_kernels.commit()}{tensor_kernels.wait("%r10", "%r3")}{tensor_kernels.MEET}
+add.u32 %r11, %r11, 1; setp.lt.u32 %p5, %r11, 200; @%p5 bra L;
+{tensor_kernels.dealloc(128)}""",
+        shared=32768,
+    )
+
 
 @dataclass(frozen=True)
 class Run:
@@ -158,6 +190,11 @@ def triton_matmul(checks: str) -> Run | None:
     return Run(text, 128, checks, name=name, grid=64, arguments=arguments, shared=made.metadata.shared)
 
 
+def tensor_arguments() -> list:
+    mapped = simulator.tensor_map(np.zeros((256, 256), np.uint16), (128, 64), "128B")
+    return [mapped, np.zeros(4, np.uint32)]
+
+
 def runs() -> dict[str, Run]:
     """What is measured, by what is said of it."""
     found = {}
@@ -172,7 +209,11 @@ def runs() -> dict[str, Run]:
         for b_major, along in enumerate("kn"):
             text = wgmma(b_major)
             found[f"wgmma, B by {along}, checks {checks}"] = Run(text, 128, checks, "mma_macs", "multiply-adds")
+        found[f"tcgen05, checks {checks}"] = Run(tcgen05(), 128, checks, "mma_macs", "multiply-adds")
         found[f"bulk copies, checks {checks}"] = Run(BULK, 128, checks, "bulk_bytes_read", "bytes")
+        found[f"boxes of tensors, checks {checks}"] = Run(
+            BOXES, 128, checks, "bulk_bytes_read", "bytes", arguments=tensor_arguments
+        )
     return found
 
 

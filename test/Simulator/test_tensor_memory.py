@@ -165,13 +165,12 @@ def test_wgmma_is_of_another_target():
 
 A_B_I = "[%t0], %d5, %d6, %t3"
 REFUSED = {
-    "mma.ws.cta_group::1.kind::f16": f"{A_B_I}, %p3",
+    "mma.ws.sp.cta_group::1.kind::f16": "[%t0], %d5, %d6, [%t4], %t3, %p3",
     "mma.sp.cta_group::1.kind::f16": "[%t0], %d5, %d6, [%t4], %t3, %p3",
     "mma.cta_group::1.kind::f16.ashift": "[%t0], [%t4], %d6, %t3, %p3",
-    "mma.cta_group::2.kind::mxf8f6f4.block_scale": f"{A_B_I}, [%t4], [%t5], %p3",
     "mma.sp.cta_group::1.kind::mxf4.block_scale": "[%t0], %d5, %d6, [%t6], %t3, [%t4], [%t5], %p3",
     "cp.cta_group::1.4x256b": "[%t0], %d5",
-    "cp.cta_group::2.128x256b": "[%t0], %d5",
+    "cp.cta_group::2.4x256b": "[%t0], %d5",
     "cp.cta_group::1.128x256b.b8x16.b4x16_p64": "[%t0], %d5",
     "shift.cta_group::1.down": "[%t0]",
 }

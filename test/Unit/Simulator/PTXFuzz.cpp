@@ -111,6 +111,7 @@ const char *const tensors = R"(.version 8.8
   @%p3 tcgen05.mma.cta_group::2.kind::f16.collector::a::fill [%r3+32], [%r3], %d2, %r5, 1;
   @%p3 tcgen05.cp.cta_group::1.32x128b.warpx4 [%r3+64], %d1; @%p3 tcgen05.cp.cta_group::1.128x256b [%r3+72], %d2;
   @%p3 tcgen05.mma.cta_group::1.kind::mxf8f6f4.block_scale.block32 [%r3+128], %d1, %d2, %r6, [%r3+64], [%r3+68], %p3;
+  mov.b32 %r8, 68157456; @%p3 tcgen05.mma.ws.cta_group::1.kind::f16.collector::b0::fill [%r3+192], %d1, %d2, %r8, 0, 0; @%p3 tcgen05.cp.cta_group::2.32x128b.warpx4 [%r3+224], %d1;
   @%p3 tcgen05.commit.cta_group::2.mbarrier::arrive::one.shared::cluster.multicast::cluster.b64 [%r1], %h1;
 W: mbarrier.try_wait.parity.shared::cta.b64 %p4, [%r1], 0; @!%p4 bra W;
   tcgen05.fence::after_thread_sync; tcgen05.ld.sync.aligned.16x32bx2.x2.pack::16b.b32 {%v4, %v5}, [%r4+32], 8; tcgen05.ld.sync.aligned.16x256b.x1.b32 {%v6, %v7, %v8, %v9}, [%r4+128]; tcgen05.ld.sync.aligned.16x64b.x2.b32 {%v10, %v11}, [%r4];

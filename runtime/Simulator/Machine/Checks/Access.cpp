@@ -361,10 +361,16 @@ Resolved resolveShared(Warp &warp, const Record &record, uint32_t mask, const ui
     return result;
   if (kind != AccessKind::Write && tracksShared(warp)) {
     SharedReads reads(warp, record.order != 0);
-    eachLane(result.mask, [&](unsigned lane) {
-      if (reads.read(lane, uint32_t(addresses[lane] & windowOffsetMask), bytes))
-        result.poison |= 1u << lane;
-    });
+    auto offset = [&](unsigned lane) { return uint32_t(addresses[lane] & windowOffsetMask); };
+    if (again)
+      pattern = again->pattern(offset(0));
+    if (pattern.low == pattern.high && record.order)
+      result.poison = reads.readAlike(result.mask, offset(firstLane(result.mask)), bytes);
+    else
+      eachLane(result.mask, [&](unsigned lane) {
+        if (reads.read(lane, offset(lane), bytes))
+          result.poison |= 1u << lane;
+      });
   }
   const bool all = result.mask == ~0u;
   const Wavefronts cost =

@@ -145,13 +145,52 @@ public:
   void begin(uint32_t offset, uint32_t bytes) {
     eachGranule(warp_.block->shadow, offset, bytes, [&](Granule &g) { begin(g, offset); });
   }
+  /// Of pieces of 16 bytes, whose granules are mostly as the one before: nobody complained of that one.
+  void begin(std::span<const uint32_t> pieces) {
+    Granule quiet;
+    for (const uint32_t piece : pieces)
+      eachGranule(warp_.block->shadow, piece, 16, [&](Granule &g) {
+        if (g.writeClock == quiet.writeClock && g.writeThread == quiet.writeThread && g.poisoned == 0 &&
+            (g.flags | Granule::EngineReads) == quiet.flags) {
+          if (g.flags != quiet.flags)
+            g.flags = quiet.flags;
+          return;
+        }
+        begin(g, piece);
+        const bool isQuiet = g.writeClock && !(g.flags & (Granule::Pending | Granule::RemoteWrite)) && !g.poisoned &&
+                             verdict_.ordered && verdict_.fenced;
+        quiet = isQuiet ? g : Granule();
+      });
+  }
   bool unwritten() const { return unwritten_ && checks_.uninitialised; }
 
   void end(uint32_t offset, uint32_t bytes) {
     eachGranule(warp_.block->shadow, offset, bytes, [&](Granule &g) { end(g); });
   }
+  /// Of pieces of 16 bytes: granules that had the readers of the one before have its readers again.
+  void end(std::span<const uint32_t> pieces) {
+    const SharedShadow &shadow = warp_.block->shadow;
+    Granule before, after;
+    bool any = false;
+    for (const uint32_t piece : pieces)
+      eachGranule(warp_.block->shadow, piece, 16, [&](Granule &g) {
+        if (any && g.read.warps == before.read.warps && g.read.clock == before.read.clock && g.later == before.later) {
+          g.read = after.read;
+          g.later = after.later;
+          g.flags &= uint8_t(~endedFlags);
+          return;
+        }
+        const uint32_t renumbered = shadow.renumbered();
+        before = g;
+        end(g);
+        after = g;
+        any = renumbered == shadow.renumbered(); // else numbers of sets mean other ones now
+      });
+  }
 
 private:
+  static constexpr uint8_t endedFlags = Granule::ReadByLanes | Granule::AtomicReads;
+
   void begin(Granule &g, uint32_t offset) {
     if (g.flags & Granule::Pending) {
       if (checks_.async)
@@ -193,7 +232,7 @@ private:
     g.read.thread = thread_;
     g.read.pc = pc_;
     g.read.meeting = warp_.meetings;
-    g.flags &= uint8_t(~(Granule::ReadByLanes | Granule::AtomicReads));
+    g.flags &= uint8_t(~endedFlags);
   }
 
   bool othersAreBefore(const Granule &g) {
@@ -241,8 +280,7 @@ bool beginEngineRead(Warp &warp, unsigned lane, std::span<const uint32_t> pieces
   if (!tracksShared(warp))
     return false;
   EngineReader reader(warp, lane);
-  for (const uint32_t piece : pieces)
-    reader.begin(piece, 16);
+  reader.begin(pieces);
   return reader.unwritten();
 }
 
@@ -257,9 +295,7 @@ void endEngineRead(Warp &warp, unsigned lane, std::span<const SharedRange> range
 void endEngineRead(Warp &warp, std::span<const uint32_t> pieces, uint32_t reader, uint32_t clock, uint32_t pc) {
   if (!warp.block->grid->options.checks.races)
     return;
-  EngineReader engine(warp, reader, 0, clock, pc);
-  for (const uint32_t piece : pieces)
-    engine.end(piece, 16);
+  EngineReader(warp, reader, 0, clock, pc).end(pieces);
 }
 
 void endRemoteEngineRead(Block &block, const RemoteAccess &reader, std::span<const SharedRange> ranges) {
@@ -279,33 +315,46 @@ bool knowsEnd(const Warp &warp, const Warp &other, const PendingProduct &product
   return happenedBefore(warp, uint32_t(other.block->index), product.reader, product.over);
 }
 
-} // namespace
+/// What engines may still read a range of a block's shared memory: its name, and where it was issued; none without one.
+struct EngineAtWork {
+  std::string name;
+  uint32_t pc = 0;
+};
 
-void checkEngineReads(Warp &warp, unsigned lane, const Block &block, uint32_t offset, unsigned bytes) {
-  auto complainOf = [&](const char *what, uint32_t pc) {
-    report(warp, FindingKind::AsyncOverwrite, lane,
-           format("writes {} bytes at byte {} of shared memory, which {} may still read", bytes, offset, what),
-           format("it was issued at {}", siteName(warp, pc)));
-  };
+EngineAtWork readerOf(const Warp &warp, const Block &block, uint32_t offset, unsigned bytes) {
   for (const BulkCopy &copy : block.engines->copies)
     if (copy.kind != BulkKind::Load && !copy.taken &&
         std::any_of(copy.runs.begin(), copy.runs.end(),
                     [&](const BulkRun &run) { return overlaps(offset, bytes, run.shared, run.bytes); }))
-      return complainOf("a bulk copy", copy.pc);
+      return {"a bulk copy", copy.pc};
   for (const auto &peer : block.cluster->blocks)
     for (const BulkCopy &copy : peer->engines->copies)
       if (copy.issuer == &block && overlaps(offset, bytes, copy.source.begin, copy.source.bytes))
-        return complainOf("a bulk copy", copy.pc);
+        return {"a bulk copy", copy.pc};
   if (block.engines->tensor)
     for (const Block *each : pairOf(block))
       for (const TensorOperation &op : tensorOf(*each).operations)
         if ((each == &block || op.form->pair) && readsBytes(op, offset, bytes))
-          return complainOf(format("a {}", op.name()).c_str(), op.pc);
+          return {format("a {}", op.name()), op.pc};
   for (const Warp &other : block.warps)
     if (other.products)
       for (const PendingProduct &product : other.products->pending)
         if (!(product.read && knowsEnd(warp, other, product)) && readsBytes(product, offset, bytes))
-          return complainOf("a wgmma", product.pc);
+          return {"a wgmma", product.pc};
+  return {};
+}
+
+} // namespace
+
+bool areEnginesDone(const Warp &warp, const Block &block, SharedRange range) {
+  return readerOf(warp, block, range.begin, range.bytes).name.empty();
+}
+
+void checkEngineReads(Warp &warp, unsigned lane, const Block &block, uint32_t offset, unsigned bytes) {
+  if (const EngineAtWork reader = readerOf(warp, block, offset, bytes); !reader.name.empty())
+    report(warp, FindingKind::AsyncOverwrite, lane,
+           format("writes {} bytes at byte {} of shared memory, which {} may still read", bytes, offset, reader.name),
+           format("it was issued at {}", siteName(warp, reader.pc)));
 }
 
 void fenceProxy(Warp &warp, uint32_t mask) {
@@ -323,9 +372,6 @@ void fenceProxy(Warp &warp, uint32_t mask) {
   shadow.advance(warp.index);
 }
 
-namespace {
-
-/// An engine writes where threads wrote without a fence between: an advisory, since widely used code rests on barriers.
 void adviseFence(Warp &warp, unsigned lane, const BulkRun &run) {
   Verdict verdict;
   eachGranule(warp.block->shadow, run.shared, run.bytes, [&](Granule &g) {
@@ -341,34 +387,6 @@ void adviseFence(Warp &warp, unsigned lane, const BulkRun &run) {
                     run.shared),
              wroteAt(warp, g), true);
   });
-}
-
-} // namespace
-
-void beginEngineWrite(Warp &warp, unsigned lane, Block &target, std::span<const BulkRun> runs, bool reduces) {
-  if (!tracksShared(warp))
-    return;
-  if (&target == warp.block && warp.block->grid->options.checks.async)
-    for (const BulkRun &run : runs)
-      adviseFence(warp, lane, run);
-  for (const BulkRun &run : runs)
-    shadowWrite(warp, lane, clusterAddress(target, run.shared), run.bytes, nullptr, reduces);
-  for (const BulkRun &run : runs) // once all of it is written, for runs may share a granule
-    eachGranule(target.shadow, run.shared, run.bytes, [](Granule &g) { g.flags |= Granule::Pending; });
-}
-
-void endEngineWrite(Block &block, uint32_t engine, uint32_t pc, std::span<const BulkRun> runs, bool reduces) {
-  if (!tracksShared(block.warps[0]))
-    return;
-  const uint32_t now = block.shadow.now(engine);
-  for (const BulkRun &run : runs)
-    eachGranule(block.shadow, run.shared, run.bytes, [&](Granule &g) {
-      g.flags &= uint8_t(~(Granule::Pending | Granule::RemoteWrite | Granule::Atomic));
-      g.flags |= reduces ? Granule::Atomic : 0;
-      g.writeClock = now;
-      g.writePc = pc;
-      g.writeThread = uint16_t(engine * laneCount);
-    });
 }
 
 } // namespace weft::simulator::machine

@@ -42,10 +42,11 @@ private:
 /// fence.proxy.async by the lanes of `mask`.
 void fenceProxy(Warp &warp, uint32_t mask);
 
-/// A copy into shared memory of a block of the cluster is issued: like a write, which is on its way from now on.
-/// Those that reduce do not mind one another.
-void beginEngineWrite(Warp &warp, unsigned lane, Block &target, std::span<const BulkRun> runs, bool reduces = false);
-/// It has arrived, as of the clock of an engine.
-void endEngineWrite(Block &block, uint32_t engine, uint32_t pc, std::span<const BulkRun> runs, bool reduces = false);
+/// An engine is to write for a lane where threads wrote without a fence between: an advisory, since widely used code rests on
+/// barriers.
+void adviseFence(Warp &warp, unsigned lane, const BulkRun &run);
+
+/// Whether no engine may still read a range, as far as a warp knows.
+bool areEnginesDone(const Warp &warp, const Block &block, SharedRange range);
 
 } // namespace weft::simulator::machine

@@ -207,6 +207,16 @@ bool GlobalAccesses::read(unsigned lane, uint64_t address, unsigned bytes) {
   return written != 0;
 }
 
+bool GlobalAccesses::read(unsigned lane, uint64_t address, unsigned bytes, unsigned one) {
+  const Stamp me = stamp(lane);
+  uint64_t written = 0;
+  each(address, bytes, [&](GlobalGranule &g, uint64_t at) {
+    written |= g.write.bits;
+    read(g, me, at - ((at - address) & (one - 1)), one);
+  });
+  return written != 0;
+}
+
 void GlobalAccesses::readAll(uint64_t address, unsigned bytes) {
   if (bytes < 1u << shadow_.shift()) { // lanes share granules
     for (unsigned lane = 0; lane < laneCount; ++lane)

@@ -30,6 +30,8 @@ public:
   }
   /// Whether anything wrote some of the bytes in this launch.
   bool read(unsigned lane, uint64_t address, unsigned bytes);
+  /// The same of several reads of `one` bytes, a power of two, one after another.
+  bool read(unsigned lane, uint64_t address, unsigned bytes, unsigned one);
   /// All lanes read, one after another.
   void readAll(uint64_t address, unsigned bytes);
   /// A write, and the record that made it.

@@ -50,7 +50,27 @@ public:
     return false;
   }
 
+  /// The same of lanes that read one place: those that do.
+  uint32_t readAlike(uint32_t mask, uint32_t offset, unsigned bytes) {
+    uint32_t unwritten = 0, rest = mask;
+    for (unsigned lanes = 0; rest; rest &= rest - 1, ++lanes) {
+      // The third lane and those after it leave what the second left: that several lanes of the warp read.
+      if (lanes == 2 && atomic_ && !(offset >> rankShift) && isOrdered(offset, bytes))
+        return unwritten | (unwritten ? rest : 0);
+      unwritten |= uint32_t(read(firstLane(rest), offset, bytes)) << firstLane(rest);
+    }
+    return unwritten;
+  }
+
 private:
+  /// Whether no lane's atomic read is one to report.
+  bool isOrdered(uint32_t offset, unsigned bytes) const {
+    return std::all_of(begin(offset), end(offset, bytes), [&](const Granule &g) {
+      return !(g.flags & (Granule::Pending | Granule::RemoteWrite)) &&
+             (!g.writeClock || (g.flags & Granule::Atomic) || ordered(g.writeThread, g.writeClock));
+    });
+  }
+
   /// False, with nothing changed, where the long way is to be taken.
   [[gnu::always_inline]] bool remember(Granule &g, uint16_t me) {
     if (g.flags & (Granule::Pending | Granule::RemoteWrite | Granule::AtomicReads) || g.poisoned || !g.writeClock)

@@ -93,6 +93,7 @@ struct LaneOperation {
   std::byte *at;    ///< where the object lies
   uint64_t object;  ///< its bits before
   uint64_t operand; ///< count, state or parity
+  bool found = false; ///< asked for a phase that was over already, and acquired what it left
 
   uint32_t offset() const { return uint32_t(address & rankOffsetMask); }
   bool remote() const { return &block != warp.block; }
@@ -205,22 +206,27 @@ bool missesInit(const LaneOperation &op) {
   return true;
 }
 
-/// A lane uses its own block's mbarrier knowing that it was initialised, or is reported: whoever comes to it first finds
+/// Lanes use their own block's mbarrier knowing that it was initialised, or are reported: whoever comes to it first finds
 /// other bytes. Later arrivals hide that from the shadow, which knows the last write alone.
-void checkInit(const LaneOperation &op) {
+void checkInit(const LaneOperation &op, uint32_t lanes) {
   auto known = op.block.mbarriers.find(op.offset());
   if (known == op.block.mbarriers.end() || !tracksShared(op.warp))
     return;
   const MbarrierHistory &history = known->second;
-  const bool isOwn = history.initWarp == op.warp.index && history.initLane == op.lane;
-  if (isOwn || happenedBefore(op.warp, op.lane, history.initWarp, history.initLane, history.initClock))
-    return;
-  report(op.warp, FindingKind::SharedRace, op.lane,
-         format("uses the mbarrier at byte {} of shared memory, and no barrier orders that after mbarrier.init",
-                op.offset()),
-         format("warp {}, lane {} initialised it at {}", history.initWarp, history.initLane,
-                siteName(op.warp, history.initPc)));
+  if (op.warp.block->shadow.ordered(op.warp.index, history.initWarp, history.initClock))
+    return; // whatever lane asks
+  eachLane(lanes, [&](unsigned lane) {
+    const bool isOwn = history.initWarp == op.warp.index && history.initLane == lane;
+    if (isOwn || happenedBefore(op.warp, lane, history.initWarp, history.initLane, history.initClock))
+      return;
+    report(op.warp, FindingKind::SharedRace, lane,
+           format("uses the mbarrier at byte {} of shared memory, and no barrier orders that after mbarrier.init",
+                  op.offset()),
+           format("warp {}, lane {} initialised it at {}", history.initWarp, history.initLane,
+                  siteName(op.warp, history.initPc)));
+  });
 }
+void checkInit(const LaneOperation &op) { checkInit(op, 1u << op.lane); }
 
 /// Stores the object, and releases what the lane did before to those who wait for it.
 void storeObject(const LaneOperation &op, uint64_t next) {
@@ -271,17 +277,21 @@ bool testPhase(LaneOperation &op) {
   auto lasts = [&] { return byParity ? (phase(op.object) & 1) == (asked & 1) : phase(op.object) == asked; };
   if (byParity && lasts())
     checkBehind(op);
-  countWait(op.warp, op.offset(), phase(op.object) - (lasts() ? 0 : 1));
-  if (lasts()) {
+  op.found = !lasts();
+  countWait(op.warp, op.offset(), phase(op.object) - (op.found ? 1 : 0));
+  if (!op.found) {
     arriveWithCopies(op.block, op.offset());
     landAtMbarrier(op.block, op.offset());
     landCommits(op.block, op.offset());
     std::memcpy(&op.object, op.at, 8);
   }
-  if (!byParity && (op.operand & markMask) != mark)
+  if (!byParity && (op.operand & markMask) != mark) {
+    op.found = false;
     op.misuse("waits for a state that no mbarrier.arrive gave");
-  else if (!byParity && uint16_t(phase(op.object) - asked) > 1)
+  } else if (!byParity && uint16_t(phase(op.object) - asked) > 1) {
+    op.found = false;
     op.misuse(format("waits for phase {} of an mbarrier that is in phase {}", asked, phase(op.object)));
+  }
   if (lasts())
     return false;
   const uint8_t order = orderStrong | orderCluster | (op.form.relaxed ? 0 : orderAcquire);
@@ -290,6 +300,20 @@ bool testPhase(LaneOperation &op) {
   if (auto known = op.block.mbarriers.find(op.offset()); known != op.block.mbarriers.end() && known->second.caused)
     op.warp.order.caused = op.block.grid->order.join(op.warp.order.caused, known->second.caused);
   return true;
+}
+
+/// The lanes after one, up to the first that asks for something else, that ask of an mbarrier what that lane has found.
+/// They would find it again, and acquire what the warp has acquired.
+uint32_t findAlike(const LaneOperation &op, const Record &record, const uint64_t *addresses, uint32_t rest) {
+  uint32_t alike = 0;
+  for (; rest; rest &= rest - 1) {
+    const unsigned lane = firstLane(rest);
+    if (addresses[lane] != op.address || operandOf(op.warp, record, op.form.what, lane) != op.operand)
+      break;
+    alike |= 1u << lane;
+  }
+  checkInit(op, alike);
+  return alike;
 }
 
 /// The lanes whose generic address is of shared memory; the others are reported.
@@ -318,7 +342,8 @@ void runMbarrier(Warp &warp, const Record &record, uint32_t mask) {
   const bool tests = form.what == What::TestWait || form.what == What::TestParity;
   uint64_t states[laneCount] = {};
   uint32_t passed = 0;
-  eachLane(at.mask, [&](unsigned lane) {
+  for (uint32_t rest = at.mask; rest; rest &= rest - 1) {
+    const unsigned lane = firstLane(rest);
     Block &block = *blockAt(warp, uint32_t(addresses.at[lane] & windowOffsetMask));
     LaneOperation op{
         warp, form, block, lane, addresses.at[lane], at.at[lane], 0, operandOf(warp, record, form.what, lane)};
@@ -326,14 +351,19 @@ void runMbarrier(Warp &warp, const Record &record, uint32_t mask) {
     if (form.what != What::Init && (op.object & markMask) != mark) {
       op.misuse("uses an mbarrier that was not initialised");
       passed |= 1u << lane; // not to wait for ever
-      return;
+      continue;
     }
     states[lane] = op.object;
     if (tests)
       passed |= uint32_t(testPhase(op)) << lane;
     else if (std::optional<uint64_t> next = afterChange(op))
       storeObject(op, *next);
-  });
+    if (op.found) {
+      const uint32_t alike = findAlike(op, record, addresses.at, rest & (rest - 1));
+      passed |= alike;
+      rest &= ~alike;
+    }
+  }
   if (!tests) {
     if (record.op[0] != noRef)
       commit(warp.reg<uint64_t>(record.op[0]), states, mask);

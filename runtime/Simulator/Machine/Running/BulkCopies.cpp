@@ -2,6 +2,7 @@
 #include "runtime/Simulator/Machine/Running/BulkCopies.h"
 #include "runtime/Simulator/Machine/Checks/Access.h"
 #include "runtime/Simulator/Machine/Checks/EngineReads.h"
+#include "runtime/Simulator/Machine/Checks/EngineWrites.h"
 #include "runtime/Simulator/Machine/Checks/GlobalProxy.h"
 #include "runtime/Simulator/Machine/Checks/GlobalRaces.h"
 #include "runtime/Simulator/Machine/Checks/Remote.h"
@@ -10,6 +11,7 @@
 #include "runtime/Support/Format.h"
 
 #include <algorithm>
+#include <bit>
 #include <mutex>
 #include <utility>
 
@@ -45,6 +47,22 @@ std::vector<SharedRange> rangesOf(const BulkCopy &copy, bool inBounds) {
   return ranges;
 }
 
+/// Calls `visit(address, bytes, each)` for what runs have in global memory, in order: runs of one size whose bytes follow
+/// one another there, as those of a swizzled row do, at once where that is a power of two.
+template <typename Visit> void eachStretch(const std::vector<BulkRun> &runs, Visit visit) {
+  constexpr uint32_t granule = 16; // of which smaller runs may share one
+  for (size_t i = 0; i < runs.size();) {
+    const auto [shared, each, address] = runs[i++];
+    if (!address)
+      continue;
+    uint32_t bytes = each;
+    for (; (address | each) % granule == 0 && std::has_single_bit(each) && i < runs.size(); ++i, bytes += each)
+      if (runs[i].bytes != each || runs[i].global != address + bytes)
+        break;
+    visit(address, bytes, each);
+  }
+}
+
 /// What was sent from shared memory or registers, byte for byte.
 void moveSent(Block &block, const BulkCopy &copy) {
   const std::byte *from = copy.source.bytes ? copy.issuer->shared.data() + copy.source.begin : copy.contents.data();
@@ -63,17 +81,20 @@ void moveIn(Warp &warp, Block &block, const BulkCopy &copy) {
   std::byte *shared = block.shared.data();
   if (copy.sent())
     return moveSent(block, copy);
-  GlobalAccesses accesses(warp, warp.kernel->code[copy.pc]);
   for (const BulkRun &run : copy.runs) {
-    if (run.global) {
-      std::memcpy(shared + run.shared, reinterpret_cast<const std::byte *>(run.global), run.bytes);
-      if (accesses.tracks())
-        accesses.land(copy.lane, run.global, run.bytes);
-      continue;
-    }
-    for (uint32_t i = 0; i < run.bytes; ++i)
-      shared[run.shared + i] = copy.fill[(run.shared + i) % copy.fill.size()];
+    const auto *global = reinterpret_cast<const std::byte *>(run.global);
+    if (global && run.bytes == 16) // of a swizzled box, nearly all
+      std::memcpy(shared + run.shared, global, 16);
+    else if (global)
+      std::memcpy(shared + run.shared, global, run.bytes);
+    else
+      for (uint32_t i = 0; i < run.bytes; ++i)
+        shared[run.shared + i] = copy.fill[(run.shared + i) % copy.fill.size()];
   }
+  GlobalAccesses accesses(warp, warp.kernel->code[copy.pc]);
+  if (accesses.tracks())
+    eachStretch(copy.runs,
+                [&](Address address, uint32_t bytes, uint32_t) { accesses.land(copy.lane, address, bytes); });
 }
 
 /// Marks what a load brought of memory that nothing wrote.
@@ -81,9 +102,14 @@ void markMoved(Warp &warp, Block &block, const BulkCopy &copy) {
   if (!warp.block->grid->options.checks.uninitialised)
     return;
   const MemoryView &view = *warp.block->grid->view;
+  const Allocation *born = nullptr; // written, as all that is in it
   for (const BulkRun &run : copy.runs) {
+    if (born && born->contains(run.global, run.bytes))
+      continue;
     if (const Allocation *whole = view.find(run.global, run.bytes); whole && !whole->written)
-      continue; // born written
+      born = whole;
+    if (born && born->contains(run.global, run.bytes))
+      continue;
     for (uint32_t at = 0; run.global && at < run.bytes; at += 16) {
       const unsigned bytes = std::min(16u, run.bytes - at);
       if (uint32_t unwritten = unwrittenBytes(warp, reinterpret_cast<const std::byte *>(run.global) + at, bytes))
@@ -248,16 +274,16 @@ bool checkRuns(Warp &warp, const BulkCopy &copy) {
   return true;
 }
 
-/// Marks the sectors of a run that was checked; reductions read what they change.
-void touch(Warp &warp, const BulkCopy &copy, const BulkRun &run) {
+/// Marks the sectors of a stretch that was checked; reductions read what they change.
+void touch(Warp &warp, const BulkCopy &copy, Address address, uint32_t bytes) {
   Worker &worker = *warp.worker;
   if (!worker.grid->touchedSectors.counts())
     return;
   const Allocation *&known = worker.lastAllocation[copy.pc];
-  if (!known || !known->contains(run.global, run.bytes))
-    known = worker.grid->view->find(run.global, run.bytes);
+  if (!known || !known->contains(address, bytes))
+    known = worker.grid->view->find(address, bytes);
   const bool loads = copy.kind == BulkKind::Load;
-  worker.grid->touchedSectors.mark(*known, run.global, run.bytes, loads || copy.reduce, !loads, worker.touched);
+  worker.grid->touchedSectors.mark(*known, address, bytes, loads || copy.reduce, !loads, worker.touched);
 }
 
 /// Counts the sectors and bytes that a copy moves in global memory, and what it brings to other blocks.
@@ -274,14 +300,13 @@ void count(Warp &warp, const BulkCopy &copy) {
     counters.clusterBytesCopied += copy.bytes * (blocks - (copy.destinations >> warp.block->rank & 1));
   }
   uint64_t sectors = 0, bytes = 0, last = ~uint64_t{0};
-  for (const BulkRun &run : copy.runs)
-    if (run.global) {
-      const uint64_t first = run.global >> 5, end = (run.global + run.bytes - 1) >> 5;
-      sectors += end - first + (first != last);
-      last = end;
-      bytes += run.bytes;
-      touch(warp, copy, run);
-    }
+  eachStretch(copy.runs, [&](Address address, uint32_t size, uint32_t) {
+    const uint64_t first = address >> 5, end = (address + size - 1) >> 5;
+    sectors += end - first + (first != last);
+    last = end;
+    bytes += size;
+    touch(warp, copy, address, size);
+  });
   RecordCost &cost = warp.worker->costs[copy.pc];
   const bool reads = copy.kind == BulkKind::Load;
   (reads ? counters.globalSectorsRead : counters.globalSectorsWritten) += sectors;
@@ -330,9 +355,10 @@ void beginLoad(Warp &warp, BulkCopy &copy, Block &block) {
   GlobalAccesses accesses(warp, warp.kernel->code[copy.pc]);
   bool written = false;
   if (accesses.tracks())
-    for (const BulkRun &run : copy.runs)
-      if (run.global)
-        written |= accesses.read(copy.lane, run.global, run.bytes);
+    eachStretch(copy.runs, [&](Address address, uint32_t bytes, uint32_t each) {
+      written |=
+          bytes == each ? accesses.read(copy.lane, address, bytes) : accesses.read(copy.lane, address, bytes, each);
+    });
   accesses.unlock();
   for (const BulkRun &run : copy.runs)
     if (written && run.global)

@@ -7,23 +7,23 @@ namespace {
 
 constexpr unsigned sectorBytes = 32;
 
-typedef uint64_t Word4 __attribute__((vector_size(32)));
+typedef uint64_t Words __attribute__((vector_size(64)));
 
 /// Whether each address less the first is what `apart` says; `places` are as far apart. In vectors, as a compiler would
 /// treat the first lane apart.
 [[gnu::always_inline]] inline bool liesBody(const uint64_t *addresses, const uint64_t *apart, uintptr_t place,
                                             std::byte **places) {
   const uint64_t first = addresses[0];
-  Word4 different = {};
-  for (unsigned i = 0; i < laneCount; i += 4) {
-    Word4 here, there;
+  Words different = {};
+  for (unsigned i = 0; i < laneCount; i += 8) {
+    Words here, there;
     std::memcpy(&here, addresses + i, sizeof here);
     std::memcpy(&there, apart + i, sizeof there);
     different |= (here - there) ^ first;
     there += place;
     std::memcpy(places + i, &there, sizeof there);
   }
-  return (different[0] | different[1] | different[2] | different[3]) == 0;
+  return __builtin_reduce_or(different) == 0;
 }
 
 #if defined(__x86_64__)

@@ -57,6 +57,7 @@ void SharedShadow::keepUsedSets() {
     if (hasSet(g))
       used[g.later] = true;
   const std::vector<uint16_t> numbers = sets_.keep(used);
+  ++renumbered_;
   for (Granule &g : granules_)
     if (hasSet(g))
       g.later = numbers[g.later];

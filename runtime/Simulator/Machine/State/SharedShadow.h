@@ -69,6 +69,8 @@ public:
       return {g.read.clock, g.readUntil()};
     return sets_.of(g.later, reader);
   }
+  /// How often the numbers of ReaderSets have changed.
+  uint32_t renumbered() const { return renumbered_; }
   /// Remembers one more read of a granule that has readers.
   void addReader(Granule &g, uint32_t warp, uint32_t clock);
 
@@ -115,7 +117,8 @@ private:
   unsigned shift_ = 2;
   uint32_t warps_ = 0;
   std::vector<Granule> granules_;
-  ReaderSets sets_;                          ///< that granules have
+  ReaderSets sets_; ///< that granules have
+  uint32_t renumbered_ = 0;
   std::vector<uint32_t> clocks_;             ///< warps x warps
   std::vector<uint32_t> own_;                ///< each warp's stamp
   std::vector<std::vector<uint32_t>> lanes_; ///< per warp, what each lane knows of each; empty until some meet

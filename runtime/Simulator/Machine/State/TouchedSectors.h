@@ -23,7 +23,7 @@ struct Touched {
   uint64_t read = 0, written = 0;
 };
 
-/// One mark a sector and direction for all allocations of a view. Workers mark at the same time; the one that is first
+/// One bit a sector and direction for all allocations of a view. Workers mark at the same time; the one that is first
 /// counts the sector.
 class TouchedSectors {
 public:
@@ -48,7 +48,7 @@ public:
         sectors += count(allocation);
     }
     for (Marks *marks : {&read_, &written_}) {
-      marks->reset(static_cast<Mark *>(std::calloc(sectors + 1, sizeof(Mark)))); // zeros are marks that are not set
+      marks->reset(static_cast<Marked *>(std::calloc(sectors / 64 + 1, sizeof(Marked)))); // zeros: none is set
       if (!*marks)
         throw std::bad_alloc();
     }
@@ -73,19 +73,24 @@ public:
   }
 
 private:
-  using Mark = std::atomic<uint8_t>;
+  using Marked = std::atomic<uint64_t>; ///< 64 sectors
   struct Free {
-    void operator()(Mark *marks) const { std::free(marks); }
+    void operator()(Marked *marks) const { std::free(marks); }
   };
-  using Marks = std::unique_ptr<Mark, Free>;
+  using Marks = std::unique_ptr<Marked, Free>;
 
-  static uint64_t set(Mark *marks, uint64_t start, uint32_t mask, const uint64_t *lows, uint64_t bytes) {
+  static uint64_t set(Marked *marks, uint64_t start, uint32_t mask, const uint64_t *lows, uint64_t bytes) {
     uint64_t fresh = 0;
     for (; mask; mask &= mask - 1) {
-      const uint64_t low = lows[__builtin_ctz(mask)], last = start + ((low + bytes - 1) >> shift);
-      for (uint64_t i = start + (low >> shift); i <= last; ++i)
-        if (!marks[i].load(std::memory_order_relaxed))
-          fresh += !marks[i].exchange(1, std::memory_order_relaxed);
+      const uint64_t low = lows[__builtin_ctz(mask)];
+      const uint64_t first = start + (low >> shift), last = start + ((low + bytes - 1) >> shift);
+      for (uint64_t i = first / 64; i <= last / 64; ++i) {
+        uint64_t bits = ~uint64_t{0};
+        bits &= i == first / 64 ? bits << first % 64 : bits;
+        bits &= i == last / 64 ? ~uint64_t{0} >> (63 - last % 64) : bits;
+        if (bits & ~marks[i].load(std::memory_order_relaxed))
+          fresh += uint64_t(__builtin_popcountll(bits & ~marks[i].fetch_or(bits, std::memory_order_relaxed)));
+      }
     }
     return fresh;
   }

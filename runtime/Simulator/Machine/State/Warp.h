@@ -163,12 +163,12 @@ struct Barrier {
 };
 
 inline void Barrier::reset() {
-  Barrier fresh;
-  fresh.lanes = std::move(lanes);
-  fresh.joined = std::move(joined);
-  fresh.lanes.clear();
-  fresh.joined.clear();
-  *this = std::move(fresh);
+  arrivedThreads = expected = firstPc = count = 0;
+  reduction = 0;
+  lanes.clear();
+  joined.clear();
+  order = {};
+  all = true;
 }
 
 /// A cp.async.mbarrier.arrive whose copies are on their way.

@@ -86,28 +86,50 @@ size_t placeOf(size_t fragment, size_t stride) {
 
 } // namespace
 
+namespace {
+
+typedef uint32_t Word8 __attribute__((vector_size(32)));
+typedef uint32_t Word4 __attribute__((vector_size(16)));
+typedef float Float8 __attribute__((vector_size(32)));
+
+/// The lanes of a register, and of the one behind it, that hold eight elements of a row: the even ones, and the odd.
+size_t lanesOf(size_t row, size_t tile) { return 32 * (4 * tile + 2 * (row / 8)) + 4 * (row % 8); }
+
+} // namespace
+
 void TensorMultiplier::load(const uint32_t *d, size_t stride, std::vector<uint32_t> &fragments) const {
   const float factor = std::ldexp(1.0f, -int(product_.scale));
-  for (size_t i = 0; i < fragments.size(); ++i) {
-    const uint32_t bits = d[placeOf(i, stride)];
-    if (product_.d == AccumulatorType::S32)
-      fragments[i] = bits;
-    else
-      fragments[i] = std::bit_cast<uint32_t>(
-          factor * (product_.d == AccumulatorType::F16 ? halfToFloat(uint16_t(bits)) : std::bit_cast<float>(bits)));
-  }
+  for (size_t row = 0; row < 16; ++row)
+    for (size_t tile = 0; tile < n_ / 8; ++tile) {
+      Word8 words;
+      std::memcpy(&words, d + row * stride + 8 * tile, sizeof words);
+      for (size_t i = 0; i < 8 && product_.d == AccumulatorType::F16; ++i)
+        words[i] = std::bit_cast<uint32_t>(halfToFloat(uint16_t(words[i])));
+      if (product_.d != AccumulatorType::S32)
+        words = (Word8)((Float8)words * factor);
+      const Word4 even = __builtin_shufflevector(words, words, 0, 2, 4, 6);
+      const Word4 odd = __builtin_shufflevector(words, words, 1, 3, 5, 7);
+      uint32_t *lanes = &fragments[lanesOf(row, tile)];
+      std::memcpy(lanes, &even, sizeof even);
+      std::memcpy(lanes + 32, &odd, sizeof odd);
+    }
 }
 
 void TensorMultiplier::store(const std::vector<uint32_t> &fragments, uint32_t *d, size_t stride,
                              uint32_t written) const {
-  for (size_t i = 0; i < fragments.size(); ++i) {
-    if (!(written >> (i % 32 / 4 + 8 * (i / 32 % 4 / 2)) & 1))
-      continue;
-    const float value = std::bit_cast<float>(fragments[i]);
-    d[placeOf(i, stride)] = product_.d != AccumulatorType::F16 ? fragments[i]
-                            : value != value                   ? 0x7fffu
-                                                               : floatToHalf(value);
-  }
+  for (size_t row = 0; row < 16; ++row)
+    for (size_t tile = 0; tile < n_ / 8 && (written >> row & 1); ++tile) {
+      Word4 even, odd;
+      const uint32_t *lanes = &fragments[lanesOf(row, tile)];
+      std::memcpy(&even, lanes, sizeof even);
+      std::memcpy(&odd, lanes + 32, sizeof odd);
+      Word8 words = __builtin_shufflevector(even, odd, 0, 4, 1, 5, 2, 6, 3, 7);
+      for (size_t i = 0; i < 8 && product_.d == AccumulatorType::F16; ++i) {
+        const float value = std::bit_cast<float>(uint32_t(words[i]));
+        words[i] = value != value ? 0x7fffu : floatToHalf(value);
+      }
+      std::memcpy(d + row * stride + 8 * tile, &words, sizeof words);
+    }
 }
 
 void TensorMultiplier::multiplyIntegers(const std::byte *rows, std::vector<uint32_t> &fragments) const {

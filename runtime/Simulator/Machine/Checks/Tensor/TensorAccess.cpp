@@ -13,6 +13,9 @@ namespace {
 /// Fences that a warp's list keeps.
 constexpr size_t keptTensorFences = 256;
 
+/// Ranges that are looked through by each access.
+constexpr size_t mostUnsettled = 16;
+
 std::string reaches(const TensorAccess &access) {
   return format("{} {} of tensor memory", access.what, describeRange(access.range));
 }
@@ -61,8 +64,10 @@ class RegionChecks {
 public:
   RegionChecks(Warp &warp, const TensorAccess &access) : warp_(warp), access_(access) {}
 
+  /// Of regions that were written, and not read since.
+  void check(const TensorStamp &write) { ask(write, false, asked_[0]); }
   void check(const TensorRegion &region) {
-    ask(region.write, false, asked_[0]);
+    check(region.write);
     for (size_t i = 0; access_.writes && i < 2; ++i)
       ask(region.reads[i], true, asked_[1 + i]);
   }
@@ -188,6 +193,11 @@ bool checkTensorAccess(Warp &warp, const TensorAccess &access) {
   if (!checks.races)
     return true;
   RegionChecks regions(warp, access);
+  if (const TensorMemory::Written *written = memory.unsettledIn(access.range)) {
+    regions.check(written->write);
+    return true;
+  }
+  memory.settle(access.range);
   memory.eachRegion(access.range, [&](const TensorRegion &region, uint32_t, uint32_t) { regions.check(region); });
   return true;
 }
@@ -198,6 +208,7 @@ void checkTensorFree(Warp &warp, Block &block, const TensorRange &range) {
   if (checks.async)
     checkInFlight(warp, access);
   RegionChecks regions(warp, access);
+  tensorOf(block).settle(range);
   tensorOf(block).eachRegion(range, [&](TensorRegion &region, uint32_t, uint32_t) {
     if (checks.races)
       regions.check(region);
@@ -206,12 +217,18 @@ void checkTensorFree(Warp &warp, Block &block, const TensorRange &range) {
 }
 
 void endTensorAccess(Block &block, const TensorRange &range, bool writes, const TensorStamp &stamp) {
-  tensorOf(block).eachRegion(range, [&](TensorRegion &region, uint32_t, uint32_t) {
-    if (writes) {
-      region.write = stamp;
-      region.reads[0] = region.reads[1] = {};
+  TensorMemory &memory = tensorOf(block);
+  if (writes) {
+    if (TensorMemory::Written *written = memory.unsettledIn(range)) {
+      written->write = stamp;
       return;
     }
+    memory.settle(memory.unsettled.size() < mostUnsettled ? range : tensorWhole);
+    memory.unsettled.push_back({range, stamp});
+    return;
+  }
+  memory.settle(range);
+  memory.eachRegion(range, [&](TensorRegion &region, uint32_t, uint32_t) {
     // A reader's later read stands for its earlier one.
     const bool same = !region.reads[0].clock || region.reads[0].owner == stamp.owner;
     region.reads[same ? 0 : 1] = stamp;

@@ -84,7 +84,13 @@ class BoxWalk {
 public:
   BoxWalk(const TensorMap &map, const int32_t *start, uint32_t shared, std::vector<BulkRun> &runs)
       : map_(map), start_(start), at_(shared), size_(bytesOf(map.type)), runs_(runs) {}
-  void walk() { walk(map_.rank - 1, 0, true); }
+  void walk() {
+    uint64_t bytes = size_;
+    for (unsigned i = 0; i < map_.rank; ++i)
+      bytes *= map_.box[i];
+    runs_.reserve(std::min<uint64_t>(bytes / 16, 1 << 14)); // a map may have been changed to anything
+    walk(map_.rank - 1, 0, true);
+  }
   uint32_t end() const { return at_; }
 
 private:
@@ -102,6 +108,13 @@ private:
   /// The innermost dimension, 16 bytes at a time where swizzling or the tensor's end parts them.
   void row(uint64_t offset, bool inside) {
     const uint32_t step = map_.elementStrides[0];
+    const uint64_t address = map_.address + offset + uint64_t(int64_t(start_[0])) * size_, bytes = map_.box[0] * size_;
+    if (step == 1 && bytes % 16 == 0 && inside && contains(0, start_[0]) &&
+        contains(0, int64_t(start_[0]) + map_.box[0] - 1)) {
+      for (uint64_t at = 0; at < bytes; at += 16)
+        add(16, address + at);
+      return;
+    }
     const uint32_t perPiece = step > 1 ? 1 : std::min(map_.box[0], 16 / size_);
     for (uint32_t i = 0; i < map_.box[0]; i += step > 1 ? step : perPiece) {
       const int64_t first = int64_t(start_[0]) + i;
@@ -331,9 +344,11 @@ void bindBulk(Binding &b) {
   b.record.order = form.kind == BulkKind::Load     ? uint8_t(orderCopy)
                    : form.kind == BulkKind::Reduce ? uint8_t(orderStrong | orderWide)
                                                    : uint8_t(0);
-  b.decoder.noteAccess(ptx::Space::Shared, form.rank ? 4 : 16);
+  // Boxes too: tensors and boxes begin at multiples of 16 bytes, so that of 16 bytes of which a box has some, where its
+  // tensor ends, no other box has the rest.
+  b.decoder.noteAccess(ptx::Space::Shared, 16);
   if (!form.sends)
-    b.decoder.noteAccess(ptx::Space::Global, form.rank ? 4 : 16);
+    b.decoder.noteAccess(ptx::Space::Global, 16);
   b.decoder.kernel().usesEngines = true;
   b.keep(form);
   b.record.run = runBulk;

@@ -12,11 +12,12 @@ namespace {
 using ptx::Type;
 
 /// Record::aux. op[0]: D; op[1]: A; op[2]: the descriptor of B; op[3]: the instruction descriptor; op[4]:
-/// enable-input-d, negated where Record::target says so; op[5]: scales of A; Record::wide: disable-output-lane, or the
-/// scales of B.
+/// enable-input-d, negated where Record::target says so; op[5]: scales of A; Record::wide: disable-output-lane, the
+/// scales of B or, of .ws, zero-column-mask-desc.
 struct ProductForm : TensorForm {
   AddressForm d, a, scaleA, scaleB;
-  uint32_t masks = 0; ///< registers of disable-output-lane
+  uint32_t masks = 0;    ///< registers of disable-output-lane
+  bool hasZeros = false; ///< zero-column-mask-desc
 };
 
 void runProduct(Warp &warp, const Record &record, uint32_t mask) {
@@ -33,6 +34,8 @@ void runProduct(Warp &warp, const Record &record, uint32_t mask) {
       operands.scaleA = uint32_t(form.scaleA.at(warp, record, lane));
       operands.scaleB = warp.reg<const uint32_t>(record.wide[0])[lane] + uint32_t(form.scaleB.offset);
     }
+    if (form.hasZeros)
+      operands.columnMask = warp.reg<const uint64_t>(record.wide[0])[lane];
     for (uint32_t i = 0; i < form.masks; ++i)
       operands.disabled[i] = warp.reg<const uint32_t>(record.wide[i])[lane];
     issueTensorProduct(warp, lane, form, operands);
@@ -95,6 +98,25 @@ void bindProduct(Binding &b) {
   b.record.run = runProduct;
 }
 
+/// Operands: [D], A, B, the instruction descriptor, enable-input-d, zero-column-mask-desc or none.
+void bindStationary(Binding &b) {
+  needsTensorMemory(b);
+  b.decoder.kernel().usesEngines = b.decoder.kernel().usesTensor = true;
+  ProductForm form;
+  form.kind = kindNamed(b.modifier("kind"));
+  form.stationary = true;
+  bindMatrices(b, form);
+  b.record.target = b.operand(4).negated;
+  b.record.op[4] = b.predicate(b.operand(4));
+  form.hasZeros = b.operandCount() > 5;
+  if (form.hasZeros)
+    b.setWide({b.source(b.operand(5), Type::B64)}, 0);
+  b.site.addressOperand = 0;
+  b.decoder.noteAccess(ptx::Space::Shared, 16);
+  b.keep(form);
+  b.record.run = runProduct;
+}
+
 /// Elements that a scale is of (PTX ISA 9.7.16.10.7.1).
 unsigned blockOf(Binding &b, TensorKind kind) {
   const std::string_view name = b.modifier("scale");
@@ -109,11 +131,10 @@ unsigned blockOf(Binding &b, TensorKind kind) {
 /// Operands: [D], A, B, the instruction descriptor, [scales of A], [scales of B], enable-input-d.
 void bindScaled(Binding &b) {
   needsTensorMemory(b);
-  if (b.modifier("group") == "cta_group::2")
-    b.unsupported(format("'{}' of two blocks", b.instruction.spelling()));
   b.decoder.kernel().usesEngines = b.decoder.kernel().usesTensor = true;
   ProductForm form;
   form.kind = kindNamed(b.modifier("kind"));
+  form.pair = b.modifier("group") == "cta_group::2";
   form.block = blockOf(b, form.kind);
   bindMatrices(b, form);
   form.scaleB = tensorAddress(b, b.operand(5), 5);
@@ -143,13 +164,14 @@ void runCopy(Warp &warp, const Record &record, uint32_t mask) {
 void bindCopy(Binding &b) {
   needsTensorMemory(b);
   const std::string_view shape = b.modifier("shape"), warps = b.modifier("multicast");
-  if (b.modifier("group") == "cta_group::2" || b.has("to") || shape == "4x256b")
+  if (b.has("to") || shape == "4x256b")
     b.unsupported(format("'{}'", b.instruction.spelling()));
   const bool matches = shape == "64x128b" ? warps.starts_with("warpx2") : (shape == "32x128b") == (warps == "warpx4");
   if (!matches || (shape.starts_with("128") && !warps.empty()))
     b.fail(format("expected other warps of '.{}' than '{}'", shape, warps));
   b.decoder.kernel().usesEngines = b.decoder.kernel().usesTensor = true;
   CopyForm form;
+  form.pair = b.modifier("group") == "cta_group::2";
   form.parts = shape.ends_with("256b") ? 2 : 1;
   form.copy = shape == "32x128b"         ? TensorCopyShape::Rows32
               : warps == "warpx2::02_13" ? TensorCopyShape::Rows64Apart
@@ -187,7 +209,8 @@ const Form forms[] = {
     {"tcgen05", "mma " WEFT_GROUP " " WEFT_SCALED " " WEFT_VECTOR " " WEFT_COLLECTOR, "*", matrix, bindScaled},
     {"tcgen05", "mma sp " WEFT_GROUP " " WEFT_PLAIN " ashift? " WEFT_COLLECTOR, "*", matrix, bindRefused},
     {"tcgen05", "mma sp " WEFT_GROUP " " WEFT_SCALED " " WEFT_VECTOR " " WEFT_COLLECTOR, "*", matrix, bindRefused},
-    {"tcgen05", "mma ws sp? " WEFT_GROUP " " WEFT_PLAIN " " WEFT_B, "*", matrix, bindRefused},
+    {"tcgen05", "mma ws cta_group::1 " WEFT_PLAIN " " WEFT_B, "*", matrix, bindStationary},
+    {"tcgen05", "mma ws sp cta_group::1 " WEFT_PLAIN " " WEFT_B, "*", matrix, bindRefused},
     {"tcgen05",
      "cp " WEFT_GROUP " shape=128x256b|4x256b|128x128b|64x128b|32x128b "
      "multicast=warpx2::02_13|warpx2::01_23|warpx4? to=b8x16? from=b6x16_p32|b4x16_p64?",

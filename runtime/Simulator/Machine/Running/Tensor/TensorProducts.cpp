@@ -16,27 +16,33 @@ namespace {
 namespace sem = semantics;
 
 constexpr size_t rowBytes = 32;
+constexpr const char *noPair = "expected a cluster with another block for '.cta_group::2'";
 
 /// 64 rows of one block: D has 16 lanes of each warp's quarter.
-bool isHalf(const TensorOperation &op) { return !op.form->pair && op.shape.m == 64; }
-/// 128 rows of a pair: the upper lanes of D have the second half of its columns.
-bool isDivided(const TensorOperation &op) { return op.form->pair && op.shape.m == 128; }
+bool isHalf(const TensorOperation &op) { return !op.form->pair && !op.form->stationary && op.shape.m == 64; }
+/// Rows of a block's product, or of its part of a pair's.
+uint32_t rowsInBlock(const TensorOperation &op) { return op.shape.m / (op.form->pair ? 2 : 1); }
+/// Into how many parts D's columns are divided, of which each has lanes of its own, one after another: two of 128 rows of
+/// a pair, and with .ws as many as there is room for.
+uint32_t partsOf(const TensorOperation &op) {
+  return op.form->stationary || (op.form->pair && op.shape.m == 128) ? tensorLanes / rowsInBlock(op) : 1;
+}
 
-/// Groups of lanes that an operand in tensor memory has (PTX ISA 9.7.16.10.5, layouts A, B, D and F).
+/// Groups of lanes that an operand in tensor memory has (PTX ISA 9.7.16.10.5, layouts A, B, D, E, F and G).
 uint8_t groupsOf(const TensorOperation &op, uint32_t address) {
   return !isHalf(op) ? 0xff : address >> 16 ? 0xaa : 0x55;
 }
 
-/// A product's rows 16 at a time: the first lane of each, and which half of the columns it has.
+/// A product's rows 16 at a time: the first lane of each, and which part of the columns it has.
 struct Strip {
-  uint32_t row, lane, half;
+  uint32_t row, lane, part;
 };
 std::vector<Strip> stripsOf(const TensorOperation &op) {
   std::vector<Strip> strips;
-  const uint32_t rows = op.shape.m / (op.form->pair ? 2 : 1);
-  for (uint32_t half = 0; half < (isDivided(op) ? 2u : 1u); ++half)
+  const uint32_t rows = rowsInBlock(op), parts = partsOf(op);
+  for (uint32_t part = 0; part < parts; ++part)
     for (uint32_t row = 0; row < rows; row += 16)
-      strips.push_back({row, isHalf(op) ? 2 * row + (op.d >> 16) : 64 * half + row, half});
+      strips.push_back({row, isHalf(op) ? 2 * row + (op.d >> 16) : tensorLanes / parts * part + row, part});
   return strips;
 }
 
@@ -61,8 +67,8 @@ std::vector<double> scalesOf(TensorMemory &memory, const TensorOperation &op, ui
   return scales;
 }
 
-/// What tcgen05.cp copies.
-void copyRows(Block &block, const TensorOperation &op) {
+/// What tcgen05.cp copies, from a block's shared memory to its tensor memory.
+void copyRowsIn(Block &block, const TensorOperation &op) {
   TensorMemory &memory = tensorOf(block);
   const uint32_t parts = op.form->parts;
   auto copy = [&](size_t piece, uint32_t lane) {
@@ -90,12 +96,12 @@ void copyRows(Block &block, const TensorOperation &op) {
   }
 }
 
-/// A block's rows of D, by one half of B's rows or two.
-void computeIn(Block &block, size_t place, const TensorOperation &op, std::span<const sem::TensorMultiplier> halves) {
+/// A block's rows of D, by the parts of B's rows.
+void computeIn(Block &block, size_t place, const TensorOperation &op, std::span<const sem::TensorMultiplier> parts) {
   TensorMemory &memory = tensorOf(block);
   std::vector<std::byte> a;
   if (op.aPieces)
-    a = rowsOf(std::array{&block}, *op.aPieces, op.shape.m / (op.form->pair ? 2 : 1));
+    a = rowsOf(std::array{&block}, *op.aPieces, rowsInBlock(op));
   for (const Strip &strip : stripsOf(op)) {
     std::byte inTensor[16 * rowBytes];
     for (uint32_t row = 0; row < 16 && !op.aPieces; ++row)
@@ -106,17 +112,20 @@ void computeIn(Block &block, size_t place, const TensorOperation &op, std::span<
       scales.a = scalesOf(memory, op, strip.lane, op.scaleA, op.shape.scaleA, strip.row, 16);
       scales.b = scalesOf(memory, op, strip.lane, op.scaleB, op.shape.scaleB, 0, op.shape.n);
     }
-    halves[strip.half].multiply(op.aPieces ? a.data() + strip.row * rowBytes : inTensor,
-                                &memory.cell(strip.lane, op.d & 0xffff), tensorColumns, ~disabled & 0xffff, scales);
+    parts[strip.part].multiply(op.aPieces ? a.data() + strip.row * rowBytes : inTensor,
+                               &memory.cell(strip.lane, op.d & 0xffff), tensorColumns, ~disabled & 0xffff, scales);
   }
 }
 
 void compute(Block &issuer, TensorOperation &op) {
   if (std::exchange(op.computed, true))
     return;
-  if (op.form->copy != TensorCopyShape::None)
-    return copyRows(issuer, op);
   const std::vector<Block *> blocks = blocksOf(issuer, *op.form);
+  if (op.form->copy != TensorCopyShape::None) {
+    for (Block *block : blocks)
+      copyRowsIn(*block, op);
+    return;
+  }
   const std::vector<std::byte> b = rowsOf(blocks, *op.bPieces, op.shape.n / uint32_t(blocks.size()));
   sem::TensorProduct product{op.shape.a, op.shape.b, op.shape.d, op.shape.saturate};
   product.negate = op.shape.negateA != op.shape.negateB;
@@ -124,12 +133,12 @@ void compute(Block &issuer, TensorOperation &op) {
   product.scale = op.form->scale;
   product.block = op.form->block;
   product.packed = isPacked(op.form->kind);
-  std::vector<sem::TensorMultiplier> halves;
-  const uint32_t parts = isDivided(op) ? 2 : 1, columns = op.shape.n / parts;
-  for (uint32_t i = 0; i < parts; ++i)
-    halves.emplace_back(product, b.data() + i * columns * rowBytes, columns);
+  std::vector<sem::TensorMultiplier> parts;
+  const uint32_t columns = op.shape.n / partsOf(op);
+  for (uint32_t i = 0; i < partsOf(op); ++i)
+    parts.emplace_back(product, b.data() + i * columns * rowBytes, columns);
   for (size_t i = 0; i < blocks.size(); ++i)
-    computeIn(*blocks[i], i, op, halves);
+    computeIn(*blocks[i], i, op, parts);
 }
 
 /// What this machine does not compute.
@@ -142,6 +151,10 @@ std::string unsupported(const TensorOperation &op) {
     return "operands of fewer than 8 bits that are contiguous along M or N";
   if (op.form->aInTensor && bitsOf(op.shape.a) < 8 && !isPacked(op.form->kind))
     return "an A in tensor memory of fewer than 8 bits";
+  if (op.shape.mostShift)
+    return "a maximum shift of B";
+  if (op.form->block && op.form->pair && op.shape.m == 128)
+    return "block scales of 64 rows in each block of a pair";
   for (const auto &pieces : {op.aPieces, op.bPieces})
     if (pieces && pieces->unsupported)
       return pieces->fault;
@@ -216,7 +229,7 @@ bool hasScales(TensorMemory &memory, const TensorOperation &op, uint32_t part) {
     }
     return true;
   };
-  return isWritten(op.reads[1], op.shape.m) && isWritten(op.reads[2], op.shape.n);
+  return isWritten(op.reads[1], rowsInBlock(op)) && isWritten(op.reads[2], op.shape.n);
 }
 
 /// Which lanes of D are written then: those that all they are made of is.
@@ -260,10 +273,11 @@ void count(Warp &warp, const TensorOperation &op) {
 /// An operation whose operands are right is issued.
 void begin(Warp &warp, TensorOperation op, std::span<Block *const> blocks) {
   TensorMemory &memory = tensorOf(*warp.block);
-  const bool unwritten = beginReads(warp, op, blocks);
+  const bool copies = op.form->copy != TensorCopyShape::None;
+  const bool unwritten = !copies && beginReads(warp, op, blocks);
   for (size_t i = 0; i < blocks.size(); ++i)
-    markResult(tensorOf(*blocks[i]), op, i, unwritten);
-  if (op.form->copy == TensorCopyShape::None)
+    markResult(tensorOf(*blocks[i]), op, i, copies ? beginReads(warp, op, blocks.subspan(i, 1)) : unwritten);
+  if (!copies)
     count(warp, op);
   op.number = memory.issued++;
   if (tracksShared(warp)) { // what the warp does now is no part of it
@@ -284,8 +298,9 @@ TensorOperation operationOf(Warp &warp, unsigned lane, const TensorForm &form, c
   op.pc = warp.here();
   op.warp = warp.index;
   op.lane = lane;
-  op.shape = isScaled(form.kind) ? InstructionDescriptor::decodeScaled(operands.instruction, form.kind, form.scales())
-                                 : InstructionDescriptor::decode(operands.instruction, form.kind, form.pair);
+  op.shape = isScaled(form.kind)
+                 ? InstructionDescriptor::decodeScaled(operands.instruction, form.kind, form.scales(), form.pair)
+                 : InstructionDescriptor::decode(operands.instruction, form.kind, form.pair, form.stationary);
   op.d = operands.d;
   op.adds = operands.adds;
   op.disabled = operands.disabled;
@@ -296,11 +311,11 @@ TensorOperation operationOf(Warp &warp, unsigned lane, const TensorForm &form, c
     return tensorOf(*warp.block).pieces.of(descriptor, transposed, std::max(1u, bitsOf(element) / 8), rows / share);
   };
   op.bPieces = pieces(operands.b, op.shape.transposeB, op.shape.b, op.shape.n);
-  op.write = {groupsOf(op, op.d), op.d & 0xffff, op.shape.n / (isDivided(op) ? 2 : 1)};
+  op.write = {groupsOf(op, op.d), op.d & 0xffff, op.shape.n / partsOf(op)};
   if (form.block) {
     op.scaleA = operands.scaleA;
     op.scaleB = operands.scaleB;
-    op.reads[1] = {0xff, op.scaleA & 0xffff, op.shape.m / 32};
+    op.reads[1] = {0xff, op.scaleA & 0xffff, rowsInBlock(op) / 32};
     op.reads[2] = {0xff, op.scaleB & 0xffff, (op.shape.n + 31) / 32};
   }
   if (form.aInTensor) {
@@ -327,10 +342,10 @@ void issueTensorProduct(Warp &warp, unsigned lane, const TensorForm &form, const
   if (!op.shape.fault.empty())
     return report(warp, FindingKind::TensorOperands, lane, op.shape.fault);
   if (form.pair && blocks.size() != 2)
-    return report(warp, FindingKind::TensorOperands, lane, "expected a cluster with another block for '.cta_group::2'");
+    return report(warp, FindingKind::TensorOperands, lane, noPair);
   if (std::string fault = faultOf(op); !fault.empty())
     return report(warp, FindingKind::TensorOperands, lane, fault);
-  if (std::string what = unsupported(op); !what.empty())
+  if (std::string what = operands.columnMask ? "columns that are zeros" : unsupported(op); !what.empty())
     return report(warp, FindingKind::Unsupported, lane, format("has {}, which the simulator does not compute", what));
   if (!isInBounds(warp, op) || !checkAccesses(warp, op, blocks))
     return;
@@ -348,7 +363,9 @@ void issueTensorCopy(Warp &warp, unsigned lane, const TensorForm &form, uint32_t
   const uint32_t rows = form.copy == TensorCopyShape::Rows128 ? 128 : form.copy == TensorCopyShape::Rows32 ? 32 : 64;
   op.aPieces = tensorOf(*warp.block).pieces.of(descriptor, false, 1, rows, form.parts);
   op.write = {0xff, to & 0xffff, 4 * form.parts};
-  const std::vector<Block *> blocks{warp.block};
+  const std::vector<Block *> blocks = blocksOf(*warp.block, form);
+  if (form.pair && blocks.size() != 2)
+    return report(warp, FindingKind::TensorOperands, lane, noPair);
   if (std::string fault = faultOf(op); !fault.empty())
     return report(warp, FindingKind::TensorOperands, lane, fault);
   if (op.aPieces->unsupported)
@@ -356,7 +373,7 @@ void issueTensorCopy(Warp &warp, unsigned lane, const TensorForm &form, uint32_t
                   format("has {}, which the simulator does not compute", op.aPieces->fault));
   if (!isInBounds(warp, op) || !checkAccesses(warp, op, blocks))
     return;
-  warp.worker->counters.tensorBytesWritten += uint64_t(tensorLanes) * 16 * form.parts;
+  warp.worker->counters.tensorBytesWritten += uint64_t(tensorLanes) * 16 * form.parts * blocks.size();
   begin(warp, std::move(op), blocks);
 }
 

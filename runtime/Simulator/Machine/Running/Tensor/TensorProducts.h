@@ -16,6 +16,7 @@ struct TensorOperands {
   bool adds = true;
   std::array<uint32_t, 8> disabled{};
   uint32_t scaleA = 0, scaleB = 0; ///< where scales begin
+  uint64_t columnMask = 0;         ///< zero-column-mask-desc
 };
 
 void issueTensorProduct(Warp &warp, unsigned lane, const TensorForm &form, const TensorOperands &operands);

@@ -55,7 +55,14 @@ std::optional<AccumulatorType> accumulatorOf(TensorKind kind, uint32_t code) {
 }
 
 /// PTX ISA 9.7.16.2.1, table of shapes; of 8-bit elements whose N is contiguous 9.7.16.10.1.
-std::string shapeFault(const InstructionDescriptor &shape, TensorKind kind, bool pair) {
+std::string shapeFault(const InstructionDescriptor &shape, TensorKind kind, bool pair, bool stationary) {
+  if (stationary) {
+    if (shape.m != 32 && shape.m != 64 && shape.m != 128)
+      return format("expected 32, 64 or 128 rows with '.ws', but got {}", shape.m);
+    if (shape.n != 64 && shape.n != 128 && shape.n != 256)
+      return format("expected 64, 128 or 256 columns with '.ws', but got {}", shape.n);
+    return {};
+  }
   const uint32_t rows = pair ? 128 : 64;
   if (shape.m != rows && shape.m != 2 * rows)
     return format("expected {} or {} rows, but got {}", rows, 2 * rows, shape.m);
@@ -71,7 +78,7 @@ std::string shapeFault(const InstructionDescriptor &shape, TensorKind kind, bool
 
 } // namespace
 
-InstructionDescriptor InstructionDescriptor::decode(uint32_t bits, TensorKind kind, bool pair) {
+InstructionDescriptor InstructionDescriptor::decode(uint32_t bits, TensorKind kind, bool pair, bool stationary) {
   InstructionDescriptor shape;
   const auto a = elementOf(kind, field(bits, 7, 3)), b = elementOf(kind, field(bits, 10, 3));
   const auto d = accumulatorOf(kind, field(bits, 4, 2));
@@ -82,6 +89,7 @@ InstructionDescriptor InstructionDescriptor::decode(uint32_t bits, TensorKind ki
   shape.negateB = field(bits, 14, 1);
   shape.transposeA = field(bits, 15, 1);
   shape.transposeB = field(bits, 16, 1);
+  shape.mostShift = stationary ? uint8_t(field(bits, 30, 2)) : 0;
   if (!a || !b || !d) {
     shape.fault = format("has an instruction descriptor {:#x} whose types its '.kind' does not have", bits);
     return shape;
@@ -91,12 +99,12 @@ InstructionDescriptor InstructionDescriptor::decode(uint32_t bits, TensorKind ki
   shape.d = *d;
   if (field(bits, 0, 3))
     shape.fault = format("has an instruction descriptor {:#x} of a sparse A, and is none of tcgen05.mma.sp", bits);
-  else if (field(bits, 6, 1) || field(bits, 23, 1) || field(bits, 29, 1) || field(bits, 30, 2))
+  else if (field(bits, 6, 1) || field(bits, 23, 1) || field(bits, 29, 1) || (!stationary && field(bits, 30, 2)))
     shape.fault = format("has an instruction descriptor {:#x} in which reserved bits are set", bits);
   else if (kind == TensorKind::I8 ? shape.negateA || shape.negateB : shape.saturate)
     shape.fault = format("has an instruction descriptor {:#x} that {} what this '.kind' cannot", bits,
                          kind == TensorKind::I8 ? "negates" : "saturates");
-  else if (std::string fault = shapeFault(shape, kind, pair); !fault.empty())
+  else if (std::string fault = shapeFault(shape, kind, pair, stationary); !fault.empty())
     shape.fault = fault;
   return shape;
 }
@@ -104,7 +112,8 @@ InstructionDescriptor InstructionDescriptor::decode(uint32_t bits, TensorKind ki
 namespace {
 
 /// What is wrong with a scaled kind's descriptor whose types are right (PTX ISA 9.7.16.4.2, tables 43 and 44).
-std::string scaledFault(const InstructionDescriptor &shape, uint32_t bits, TensorKind kind, unsigned scales) {
+std::string scaledFault(const InstructionDescriptor &shape, uint32_t bits, TensorKind kind, unsigned scales,
+                        bool pair) {
   if (field(bits, 0, 3) || field(bits, 3, 1) || field(bits, 6, 1) || field(bits, 24, 3) ||
       (!isPacked(kind) && field(bits, 31, 1)) || (isPacked(kind) && field(bits, 12, 1)))
     return format("has an instruction descriptor {:#x} in which reserved bits are set", bits);
@@ -117,16 +126,19 @@ std::string scaledFault(const InstructionDescriptor &shape, uint32_t bits, Tenso
                   shape.scaleB);
   if (isPacked(kind) && (shape.transposeA || shape.transposeB))
     return format("has an instruction descriptor {:#x} that turns what this '.kind' cannot", bits);
-  if (shape.m != 128 || shape.n < 8 || shape.n > 256)
+  if (pair && shape.m != 128 && shape.m != 256)
+    return format("expected 128 or 256 rows, but got {}", shape.m);
+  if ((!pair && shape.m != 128) || shape.n < 8 || shape.n > 256)
     return format("expected 128 rows and 8 to 256 columns, but got {} and {}", shape.m, shape.n);
-  if (shape.transposeB && bitsOf(shape.b) == 8 && shape.n % 16)
-    return format("expected a multiple of 16 as number of columns, but got {}", shape.n);
+  const uint32_t step = (shape.transposeB && bitsOf(shape.b) == 8 ? 16 : 8) * (pair ? 2 : 1);
+  if (shape.n % step)
+    return format("expected a multiple of {} as number of columns, but got {}", step, shape.n);
   return {};
 }
 
 } // namespace
 
-InstructionDescriptor InstructionDescriptor::decodeScaled(uint32_t bits, TensorKind kind, unsigned scales) {
+InstructionDescriptor InstructionDescriptor::decodeScaled(uint32_t bits, TensorKind kind, unsigned scales, bool pair) {
   InstructionDescriptor shape;
   const auto a = elementOf(kind, field(bits, 7, 3)), b = elementOf(kind, field(bits, 10, isPacked(kind) ? 2 : 3));
   shape.m = field(bits, 27, 2) << 7;
@@ -144,7 +156,7 @@ InstructionDescriptor InstructionDescriptor::decodeScaled(uint32_t bits, TensorK
   }
   shape.a = *a;
   shape.b = *b;
-  shape.fault = scaledFault(shape, bits, kind, scales);
+  shape.fault = scaledFault(shape, bits, kind, scales, pair);
   return shape;
 }
 

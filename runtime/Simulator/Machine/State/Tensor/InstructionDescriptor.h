@@ -30,11 +30,13 @@ struct InstructionDescriptor {
   bool transposeA = false, transposeB = false; ///< M, or N, is contiguous
   semantics::ScaleElement scale{};             ///< of both operands
   uint8_t scaleA = 0, scaleB = 0;              ///< the first byte of a word of scales that is meant
+  uint8_t mostShift = 0;                       ///< of .ws, by which a B that was kept is shifted
   std::string fault;                           ///< what is wrong with it; empty where nothing is
 
-  static InstructionDescriptor decode(uint32_t bits, TensorKind kind, bool pair);
+  /// `stationary`: of .ws.
+  static InstructionDescriptor decode(uint32_t bits, TensorKind kind, bool pair, bool stationary);
   /// The same of a kind with scales, of so many for each row.
-  static InstructionDescriptor decodeScaled(uint32_t bits, TensorKind kind, unsigned scales);
+  static InstructionDescriptor decodeScaled(uint32_t bits, TensorKind kind, unsigned scales, bool pair);
   /// Columns of tensor memory that the 32 bytes of a row of A take.
   static constexpr uint32_t aColumns = 8;
   bool operator==(const InstructionDescriptor &) const = default;

@@ -8,6 +8,23 @@ namespace weft::simulator::machine {
 TensorMemory::TensorMemory(size_t warps)
     : cells(tensorLanes * tensorColumns, 0xA5A5'A5A5u), regions(tensorGroups * tensorColumns), fences(warps) {}
 
+TensorMemory::Written *TensorMemory::unsettledIn(const TensorRange &range) {
+  auto found = std::ranges::find(unsettled, range, &Written::range);
+  return found == unsettled.end() ? nullptr : &*found;
+}
+
+void TensorMemory::settle(const TensorRange &range) {
+  std::erase_if(unsettled, [&](const Written &written) {
+    if (!written.range.overlaps(range))
+      return false;
+    eachRegion(written.range, [&](TensorRegion &region, uint32_t, uint32_t) {
+      region.write = written.write;
+      region.reads[0] = region.reads[1] = {};
+    });
+    return true;
+  });
+}
+
 const TensorAllocation *TensorMemory::allocationOf(const TensorRange &range) const {
   for (const TensorAllocation &each : allocations)
     if (range.column >= each.column && range.column + range.columns <= each.column + each.columns)

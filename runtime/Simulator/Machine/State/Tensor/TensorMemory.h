@@ -76,6 +76,7 @@ struct TensorForm {
   TensorKind kind = TensorKind::F16;
   bool aInTensor = false;
   bool pair = false;                            ///< .cta_group::2
+  bool stationary = false;                      ///< .ws
   unsigned scale = 0;                           ///< scale-input-d
   unsigned block = 0;                           ///< elements along K that a scale is of; 0 without scales
   TensorCopyShape copy = TensorCopyShape::None; ///< of tcgen05.cp
@@ -104,12 +105,13 @@ struct TensorOperation {
 };
 
 /// What operations have in common whose D is read and written in the order of their issue (PTX ISA 9.7.16.6.2): address and
-/// shape, and how many blocks they are of.
+/// shape, how many blocks they are of, and whether B is stationary.
 inline constexpr uint64_t copyPipeline = 2; ///< of tcgen05.cp, which comes before a product of its thread
 inline uint64_t pipelineOf(const TensorOperation &operation) {
   if (operation.form->copy != TensorCopyShape::None)
     return copyPipeline;
-  return uint64_t(operation.d) << 32 | operation.shape.m << 12 | operation.shape.n << 2 | operation.form->pair << 1 | 1;
+  return uint64_t(operation.d) << 32 | operation.shape.m << 12 | operation.form->stationary << 11 |
+         operation.shape.n << 2 | operation.form->pair << 1 | 1;
 }
 
 /// A tcgen05.commit whose arrival has not come.
@@ -133,6 +135,13 @@ struct TensorFences {
 struct TensorMemory {
   std::vector<uint32_t> cells;       ///< by lane, then column
   std::vector<TensorRegion> regions; ///< by group of lanes, then column
+  /// Ranges that were written last, of which no part was read since: products add to one D again and again. Their regions
+  /// say so when they are settled.
+  struct Written {
+    TensorRange range;
+    TensorStamp write;
+  };
+  std::vector<Written> unsettled; ///< none overlaps another
   std::vector<TensorAllocation> allocations;
   uint32_t relinquished = ~0u;     ///< where the block gave up its right to allocate
   uint32_t fewest = tensorColumns; ///< columns of the smallest allocation so far
@@ -150,6 +159,10 @@ struct TensorMemory {
   explicit TensorMemory(size_t warps);
   uint32_t &cell(uint32_t lane, uint32_t column) { return cells[lane * tensorColumns + column]; }
   TensorRegion &region(uint32_t group, uint32_t column) { return regions[group * tensorColumns + column]; }
+  /// The write that all regions of just this range have and none of them does yet; null where there is none.
+  Written *unsettledIn(const TensorRange &range);
+  /// Brings the regions of a range up to date.
+  void settle(const TensorRange &range);
   /// The allocation that has all columns of a range; null where none does.
   const TensorAllocation *allocationOf(const TensorRange &range) const;
   /// The column of a free place of that many columns, the `which`th of them, free in `other` too; none where there is none.
