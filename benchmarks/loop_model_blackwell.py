@@ -10,10 +10,11 @@ runs one warp of each on a scheduler (weft.cycles.roles), with the names that ``
 barriers, in the order of the code. Points are TFLOP/s of 32 k tokens in all, 2,048 channels in all heads.
 
 Nothing is fitted to these points. Cycles of a block outside of its loop, and what full units take from the clock, are
-those fitted to an H100 (weft.cycles.launch.FITTED). One thing was decided with an eye on a point, FlashAttention-4's
-forward of 128 channels, full, at its longest: that the share which an H100 loses where units work side by side is not
-taken where waits for sums in tensor memory are timed. Those curves are marked "seen". What the units do is from other
-sources, which targets/Targets.cpp names, and so are the few numbers that are assumed.
+those fitted to an H100 (weft.cycles.launch.FITTED). Two things were decided with an eye on points. By the forward of
+128 channels, full: that the share which an H100 loses where units work side by side is not taken where waits for sums
+in tensor memory are timed. By the backward: that products and loads share the time of shared memory, and that what all
+lanes read alike counts once. Those curves are marked "seen". What the units do is from other sources, which
+targets/Targets.cpp names, and so are the few numbers that are assumed.
 
 What it cannot know: the clock and the power of the machine (two B200 differ by a quarter at the same kernel, below);
 copies' share of shared memory's time; what cuDNN's and cuBLAS' kernels do, whose figures are printed beside alone.
@@ -123,7 +124,7 @@ CURVES = [
     Curve(AVO, "forward", 128, True, at(4096, 1259, 1412, 1502, 1550)),
     Curve(PULL, "forward", 128, False, at(8192, 1534.8), seen=True),
     Curve(PULL, "forward", 128, True, at(8192, 1418.1)),
-    Curve(PULL, "backward", 128, False, at(8192, 1247.5)),
+    Curve(PULL, "backward", 128, False, at(8192, 1247.5), seen=True),
     Curve(OTHER, "forward", 64, False, at(1024, 623, 758, 827, 868, 878)),
     Curve(OTHER, "forward", 64, True, at(1024, 388, 565, 701, 802, 853)),
     Curve(OTHER, "forward", 128, False, at(1024, 975, 1131, 1256, 1289, 1330)),
@@ -301,8 +302,8 @@ def show(known: list[tuple[Curve, Times]]) -> None:
     for group, pairs in groups.items():
         modelled, published = np.array(pairs).T
         off = np.abs(modelled / published - 1)
-        rank = np.corrcoef(ranks(modelled), ranks(published))[0, 1]
-        print(f"{group}: {len(pairs)} points, mean error {off.mean():.1%}, worst {off.max():.0%}, rank {rank:.2f}")
+        rank = f", rank {np.corrcoef(ranks(modelled), ranks(published))[0, 1]:.2f}" if len(pairs) > 2 else ""
+        print(f"{group}: {len(pairs)} points, mean error {off.mean():.1%}, worst {off.max():.0%}{rank}")
     for source, curves in CUDNN.items():
         listed = [f"{mask} {'/'.join(map(str, points.values()))}" for mask, points in curves.items()]
         print(f"cuDNN, {source}: " + "; ".join(listed))

@@ -9,6 +9,7 @@ import weft
 import weft.language as wl
 import weft.tuning
 from sass_support import listing
+from script_modules import load_script
 from weft.cli.__main__ import main
 from weft.compiler import ptxas
 from weft.compiler.entries import tensor_columns
@@ -427,3 +428,21 @@ def test_tensor_memory_limits_blocks():
     rates = dict.fromkeys(("sectors", "bytes", "shared_wavefronts", "barriers", "special"), 0.0)
     figures = Figures("k", 1, 4, 2, 1024, 64, 0, 100, warp_instructions=1.0, mma_macs={}, columns=256, **rates)
     assert resident_blocks(figures, target) == 2
+
+
+# ---- The benchmark
+
+
+def test_the_benchmark_deals_blocks_and_counts_operations():
+    """FlashAttention-4, forward: 256 queries of a block, 128 keys of a step; the diagonal cuts the last two steps."""
+    benchmark = load_script("benchmarks/loop_model_blackwell.py")
+    full = next(each for each in benchmark.CURVES if each.name == "forward 128 full")
+    causal = next(each for each in benchmark.CURVES if each.name == "forward 128 causal")
+    assert benchmark.at(4096, 1.0, 2.0) == {4096: 1.0, 8192: 2.0}
+    slow, fast = benchmark.Times(4000.0, 6000.0), benchmark.Times(2048.0, 2048.0)
+    # the tensor core alone, at the boost clock, less what full units take from it
+    most = 148 * 8192 * 1.965e9 * (1 - FITTED.power) / 1e12
+    assert 0.9 * most < benchmark.tflops(full, 32768, fast) < most / 0.9
+    assert benchmark.tflops(full, 32768, slow) < 0.75 * benchmark.tflops(full, 32768, fast)
+    assert benchmark.tflops(causal, 4096, slow) < benchmark.tflops(causal, 32768, slow), "the diagonal's share falls"
+    assert sum(each.seen for each in benchmark.CURVES) == 4 and len(benchmark.CURVES) == 11

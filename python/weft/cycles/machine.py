@@ -48,7 +48,7 @@ class Steady:
     warps: int
 
 
-class _Shared:
+class SharedTime:
     """What of shared memory's time is taken, by windows: products are under way long before theirs begins. Loads and
     stores are served beside them; what both take too much delays the products that follow."""
 
@@ -85,7 +85,9 @@ class _Shared:
 _WINDOW = 64  # cycles
 
 
-class _Warp:
+class Warp:
+    """One warp: where it is in its code, and what it waits for."""
+
     def __init__(self, number: int, block: int, ops: Sequence[Op]) -> None:
         self.number, self.block, self.ops = number, block, ops
         self.at = self.iteration = 0
@@ -114,10 +116,10 @@ class Scheduler:
         if not ops:
             raise Error("expected instructions to time, but got none")
         self.rates, self.per_block, self.barriers = rates, warps, barriers
-        self.warps = [_Warp(w, b, ops) for b in range(blocks) for w in range(warps)]
+        self.warps = [Warp(w, b, ops) for b in range(blocks) for w in range(warps)]
         self.free: dict[str, float] = {}
         self.queues: dict[str, deque[float]] = {}
-        self.shared = _Shared() if any(op.shared for op in ops) else None
+        self.shared = SharedTime() if any(op.shared for op in ops) else None
         self.clock = 0.0
         self.meetings: dict[tuple[int, int | str | None], list[float]] = {}
         self.stalls = Stalls()
@@ -125,7 +127,7 @@ class Scheduler:
 
     # ---- When a warp may issue
 
-    def _earliest(self, warp: _Warp) -> tuple[float, str, float]:
+    def _earliest(self, warp: Warp) -> tuple[float, str, float]:
         """When a warp's next instruction can be issued, what holds it longest, and since when that alone does."""
         op = warp.ops[warp.at]
         time, reason, since = warp.ready, "stall count", warp.last + 1
@@ -151,12 +153,12 @@ class Scheduler:
             time, reason, since = room, f"unit {op.pipe}", time
         return time, reason, since
 
-    def _awaited(self, warp: _Warp, op: Op) -> tuple[float, str]:
+    def _awaited(self, warp: Warp, op: Op) -> tuple[float, str]:
         """When what an mbarrier tells of is there, and what that is. Copies are there."""
         where = self.barriers.at(warp.iteration, warp.at) if op.waits and self.barriers else None
         return (0.0, "") if where is None else (warp.told.get(where, 0.0), "products")
 
-    def _kept(self, warp: _Warp, name: str, most: int) -> float:
+    def _kept(self, warp: Warp, name: str, most: int) -> float:
         pending = warp.groups if name.startswith("gsb") else warp.boards[int(name[2:]) % 6]
         return max(pending[: len(pending) - most], default=0.0) if most < len(pending) else 0.0
 
@@ -175,14 +177,14 @@ class Scheduler:
         assert op.barrier
         return op.barrier.number is None and op.barrier.threads > 0
 
-    def _turn(self, warp: _Warp, op: Op) -> float:
+    def _turn(self, warp: Warp, op: Op) -> float:
         assert op.barrier
         if not self._ring(op) or self.per_block == 1:
             return 0.0
         need = self._need(op) - 1
         return 0.0 if warp.tokens + self._credit(warp, need) >= need else NEVER
 
-    def _credit(self, warp: _Warp, need: int) -> int:
+    def _credit(self, warp: Warp, need: int) -> int:
         """Turns that a warp has been given before the first: from those that come after it."""
         return max(need - warp.number, 0) if warp.iteration == 0 else 0
 
@@ -192,7 +194,7 @@ class Scheduler:
         whole = self.per_block if op.barrier.threads == 0 else math.ceil(op.barrier.threads / per_warp)
         return max(1, min(whole, self.per_block))
 
-    def _meet(self, warp: _Warp, op: Op, time: float) -> None:
+    def _meet(self, warp: Warp, op: Op, time: float) -> None:
         """A warp arrives at a barrier, and waits there for the others if it is one that waits."""
         barrier = op.barrier
         assert barrier
@@ -201,7 +203,7 @@ class Scheduler:
             return
         self._gather(warp, (warp.block, barrier.number), self._need(op), barrier.waits, time)
 
-    def _gather(self, warp: _Warp, key: tuple[int, int | str | None], need: int, waits: bool, time: float) -> None:
+    def _gather(self, warp: Warp, key: tuple[int, int | str | None], need: int, waits: bool, time: float) -> None:
         """A warp arrives where so many meet, and stays until they are there if it waits."""
         waiting = self.meetings.setdefault(key, [])
         waiting.append(time)
@@ -214,7 +216,7 @@ class Scheduler:
                 if other.blocked == key:
                     other.blocked, other.ready = None, max(other.ready, release)
 
-    def _pass_on(self, warp: _Warp, op: Op) -> None:
+    def _pass_on(self, warp: Warp, op: Op) -> None:
         assert op.barrier
         if self.per_block == 1:
             return
@@ -230,7 +232,7 @@ class Scheduler:
 
     # ---- Issue
 
-    def _issue(self, warp: _Warp, time: float) -> None:
+    def _issue(self, warp: Warp, time: float) -> None:
         op = warp.ops[warp.at]
         control = op.instruction.control
         if warp.at == 0:
@@ -255,7 +257,7 @@ class Scheduler:
         if warp.at == len(warp.ops):
             warp.at, warp.iteration = 0, warp.iteration + 1
 
-    def _results(self, warp: _Warp, op: Op, start: float, end: float, time: float) -> None:
+    def _results(self, warp: Warp, op: Op, start: float, end: float, time: float) -> None:
         control, done, read = op.instruction.control, end - 1 + op.latency, end + 1
         if op.keeps:
             self._close(warp, *op.keeps)
@@ -277,12 +279,12 @@ class Scheduler:
         if control.read is not None:
             self._hold(warp, control.read, read, op)
 
-    def _tell(self, warp: _Warp, time: float) -> None:
+    def _tell(self, warp: Warp, time: float) -> None:
         """An mbarrier is told of a warp's products, which are done then."""
         if self.barriers and (where := self.barriers.at(warp.iteration, warp.at)):
             warp.told[where] = time
 
-    def _hold(self, warp: _Warp, number: int, release: float, op: Op) -> None:
+    def _hold(self, warp: Warp, number: int, release: float, op: Op) -> None:
         if number >= len(warp.boards):
             return
         board = warp.boards[number]
@@ -291,7 +293,7 @@ class Scheduler:
         board.append(release)
         del board[:-16]
 
-    def _close(self, warp: _Warp, name: str, most: int) -> None:
+    def _close(self, warp: Warp, name: str, most: int) -> None:
         if name.startswith("gsb"):
             warp.groups = warp.groups[len(warp.groups) - most :] if most else []
 
@@ -310,7 +312,7 @@ class Scheduler:
             self._issue(chosen, best)
             self.clock = best + 1
 
-    def _note(self, warp: _Warp, time: float, reason: str, since: float) -> None:
+    def _note(self, warp: Warp, time: float, reason: str, since: float) -> None:
         """Say where a warp's cycles since its last instruction went."""
         if not self.measuring or warp.last < 0:
             return

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from weft.errors import Error
 
-from .machine import NEVER, Scheduler, _Shared, _Warp
+from .machine import NEVER, Scheduler, SharedTime, Warp
 from .rates import Op, Rates
 
 #: of a wait or arrival that is none of the roles'
@@ -79,17 +79,17 @@ class Roles(Scheduler):
 
     def __init__(self, rates: Rates, roles: Sequence[Role], need: Mapping[str, int], credit: Mapping[str, int]) -> None:
         super().__init__(rates, roles[0].ops, 1)
-        self.warps = [_Warp(i, 0, role.ops) for i, role in enumerate(roles)]
-        self.shared = _Shared()
+        self.warps = [Warp(i, 0, role.ops) for i, role in enumerate(roles)]
+        self.shared = SharedTime()
         self.names = [_named(role) for role in roles]
         every = {name for names in self.names for name in names.values() if name != COPY}
         self.phases = {name: _Phases(need.get(name, 1), credit.get(name, 0)) for name in every}
         self.passed: dict[tuple[int, str], int] = {}
 
-    def _name(self, warp: _Warp) -> str:
+    def _name(self, warp: Warp) -> str:
         return self.names[warp.number].get(warp.at, COPY)
 
-    def _awaited(self, warp: _Warp, op: Op) -> tuple[float, str]:
+    def _awaited(self, warp: Warp, op: Op) -> tuple[float, str]:
         name = self._name(warp)
         if name == COPY or name.startswith(TOGETHER) or not (op.waits or (op.barrier and op.barrier.waits)):
             return 0.0, ""
@@ -98,19 +98,19 @@ class Roles(Scheduler):
         over = phases.over[number] if 0 <= number < len(phases.over) else 0.0 if number < 0 else NEVER
         return over, f"waits for {name}"
 
-    def _turn(self, warp: _Warp, op: Op) -> float:
+    def _turn(self, warp: Warp, op: Op) -> float:
         return 0.0
 
-    def _meet(self, warp: _Warp, op: Op, time: float) -> None:
+    def _meet(self, warp: Warp, op: Op, time: float) -> None:
         name = self._name(warp)
         if op.barrier and name.startswith(TOGETHER):
             self._gather(warp, (0, name), self.phases[name].need, op.barrier.waits, time)
 
-    def _tell(self, warp: _Warp, time: float) -> None:
+    def _tell(self, warp: Warp, time: float) -> None:
         if (name := self._name(warp)) != COPY:
             self.phases[name].arrive(time)
 
-    def _issue(self, warp: _Warp, time: float) -> None:
+    def _issue(self, warp: Warp, time: float) -> None:
         op, name = warp.ops[warp.at], self._name(warp)
         if name != COPY and not name.startswith(TOGETHER):
             if op.waits or (op.barrier and op.barrier.waits):
