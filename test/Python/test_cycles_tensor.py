@@ -10,6 +10,7 @@ import weft.language as wl
 import weft.tuning
 from sass_support import listing
 from script_modules import load_script
+from test_warpgroups import compile_matmul
 from weft.cli.__main__ import main
 from weft.compiler import ptxas
 from weft.compiler.entries import tensor_columns
@@ -24,7 +25,7 @@ from weft.cycles.roles import COPY, Role, paced
 from weft.cycles.tensor import product, products, read_once
 from weft.cycles.values import Registers, Value, address, same_in_warp, step
 from weft.errors import Error
-from weft.simulator.cost import Figures, resident_blocks
+from weft.simulator.cost import Figures, estimate, resident_blocks
 from weft.targets import gpu_named, occupancy, target_named
 
 needs_tools = pytest.mark.skipif(
@@ -370,6 +371,19 @@ def test_a_matmul_keeps_the_units_busy(tile, warps, running):
     assert found.main.cycles == pytest.approx(1.04 * found.main.matrix_cycles, rel=0.03)
 
 
+@needs_tools
+@pytest.mark.parametrize("dtype, element, k", [("fp16", "f16", 16), ("fp32", "tf32", 8)])
+@pytest.mark.parametrize(
+    "tile, warps", [((64, 16, 16), 4), ((64, 128, 64), 8), ((256, 64, 64), 8), ((256, 128, 32), 16)]
+)
+def test_products_are_all_counted(tile, warps, dtype, element, k):
+    """Of one warpgroup to four, of 64 rows to 256: what a step multiplies, in instructions that hold it."""
+    made = compile_matmul(dtype, tile=tile, warps=warps, target="sm_100a")
+    asked = {"entry": made.name, "num_warps": made.num_warps, "shared_bytes": made.shared_bytes}
+    loop = of_ptx(made.ptx, "sm_100a", gpu_named("B200"), [asked])[0].main
+    assert loop.macs == {element: tile[0] * tile[1] * tile[2]} and loop.matrix_instructions % (tile[2] // k) == 0
+
+
 ATTENTION = """
 import weft
 
@@ -428,6 +442,22 @@ def test_tensor_memory_limits_blocks():
     rates = dict.fromkeys(("sectors", "bytes", "shared_wavefronts", "barriers", "special"), 0.0)
     figures = Figures("k", 1, 4, 2, 1024, 64, 0, 100, warp_instructions=1.0, mma_macs={}, columns=256, **rates)
     assert resident_blocks(figures, target) == 2
+
+
+def test_products_of_warps_are_no_products_in_tensor_memory():
+    """On sm_100a the cost model takes a quarter of the peak for them; on others there is nothing to tell apart by."""
+    rates = dict.fromkeys(("sectors", "bytes", "shared_wavefronts", "barriers", "special"), 0.0)
+    macs = {"f16": 1e12}
+
+    def seconds(target, gpu, columns):
+        figures = Figures(
+            "k", 148, 4, 2, 1024, 64, 0, 100, warp_instructions=1.0, mma_macs=macs, columns=columns, **rates
+        )
+        return estimate(figures, target_named(target), gpu_named(gpu)).resources["matrix units"]
+
+    assert seconds("sm_100a", "B200", 0) == pytest.approx(4 * seconds("sm_100a", "B200", 256))
+    assert seconds("sm_100a", "B200", 256) == pytest.approx(2e12 / 2250e12)
+    assert seconds("sm_90a", "H100", 0) == pytest.approx(2e12 / 989.4e12)
 
 
 # ---- The benchmark

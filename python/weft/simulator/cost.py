@@ -149,7 +149,9 @@ def _resources(figures: Figures, gpu: Gpu) -> dict[str, float]:
         "device memory": traffic.memory_seconds(gpu),
     }
     macs = sum(2 * count / (gpu.matrix.get(kind, gpu.matrix["f16"]) * 1e9) for kind, count in figures.mma_macs.items())
-    return {**found, "matrix units": macs}
+    # where the peak is that of products in tensor memory, instructions of warps reach a part of it
+    by_warps = target.tensor_columns > 0 and figures.columns == 0
+    return {**found, "matrix units": macs / (target.latencies["warp_mma_share"] if by_warps else 1)}
 
 
 def figures_of(record: Mapping[str, Any]) -> Figures:
