@@ -351,7 +351,7 @@ def _line(name: str, kernel: KernelCycles) -> None:
     busy = ", ".join(f"{unit} {share:.0%}" for unit, share in sorted(main.busy.items(), key=lambda each: -each[1])[:4])
     waits = ", ".join(f"{reason} {cycles:,.0f}" for reason, cycles in list(main.waits.items())[:4])
     times = f"{main.cycles:,.0f} / {main.matrix_cycles:,.0f} = {main.cycles / main.matrix_cycles:.2f}"
-    print(f"{name:27}{times:23}alone {main.alone:,.0f}; {busy}; a warp waits: {waits}")
+    print(f"{name:27}{times:23}apart {main.apart:,.0f}; {busy}; a warp waits: {waits}")
 
 
 def main() -> int:

@@ -266,6 +266,19 @@ def test_products_and_loads_share_shared_memory():
     assert both.busy["shared"] == pytest.approx(1, abs=0.02)
 
 
+def test_warps_stay_as_they_began():
+    """Scores, exponentials, values, each waited for: two warpgroups that take exponentials at the same time go on so;
+    apart, one multiplies meanwhile."""
+    waited = [*TELLS, *WAITS, ("NOP", Control(stall=1, wait=(0,)))]
+    special = [("MUFU.EX2 R7, R5", Control(stall=1, write=3))] * 112
+    use = [("FADD R2, R7, R3", Control(stall=4, wait=(3,)))]
+    body = [*products_of(8), *waited, *special, *use, *products_of(8), *TURNS, *waited]
+    found = main_loop(body, warps=8)
+    assert found.apart < 0.8 * found.cycles and found.apart > found.matrix_cycles
+    alone = main_loop(body, warps=4)
+    assert alone.apart == alone.cycles
+
+
 def test_nothing_is_taken_twice():
     """What waits for its products is timed: the share that the fit takes for others is not taken again."""
     special = [("MUFU.EX2 R7, R5", Control(stall=1, write=3))] * 32
@@ -409,7 +422,9 @@ def test_explain_says_cycles_of_tensor_memory(tmp_path, capsys):
     # two warpgroups of 128 rows, 128 keys, 128 channels: 2 · 2 · 256 · 128 · 128 operations
     assert forward["matrix_cycles"] == 4 * 256 * 128 * 128 / 8192
     assert main(["explain", str(file), "--cycles", "--target", "sm_100a", "--forward-only"]) == 0
-    assert "attend on B200 SXM 180 GB: 12 warps a block, 1 block a multiprocessor" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "attend on B200 SXM 180 GB: 12 warps a block, 1 block a multiprocessor" in said
+    assert re.search(r"× their time; [0-9,]+ cycles where warps begin apart; bound by ", said)
 
 
 @needs_tools

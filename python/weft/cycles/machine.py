@@ -332,9 +332,12 @@ def steady(
     warm: int = 4,
     measured: int = 8,
     barriers: Barriers | None = None,
+    apart: float = 0.0,
 ) -> Steady:
-    """A loop's steady state: ``measured`` iterations after ``warm`` ones."""
+    """A loop's steady state: ``measured`` iterations after ``warm`` ones. Warps begin so many cycles apart."""
     scheduler = Scheduler(rates, ops, warps, blocks, barriers)
+    for number, warp in enumerate(scheduler.warps):
+        warp.ready = number * apart
     scheduler.run(warm)
     scheduler.measuring = True
     scheduler.run(warm + measured)

@@ -55,6 +55,9 @@ class LoopCycles:
     """where a multiprocessor holds one block alone"""
     matrix_cycles: float
     """what the matrix units alone take"""
+    apart: float
+    """cycles where warps begin an equal share of an iteration apart, not together: of sums in tensor memory, for which
+    warps wait so long that what they began with stays"""
     tensor: bool
     """whether sums are in tensor memory: what waits for them is timed, by their own mbarriers"""
     busy: Mapping[str, float]
@@ -197,6 +200,9 @@ def _timed(
             times = running // 4 if product.warpgroup else running
             macs[product.element] = macs.get(product.element, 0) + product.operations // 2 * times
     busiest = blocks > 1 and bool(loop.matrix or loop.tensor)
+    apart = found.cycles
+    if loop.tensor and warps * blocks > 1:
+        apart = steady(rates, ops, warps, blocks, warm, measured, told, found.cycles / (warps * blocks)).cycles
     return LoopCycles(
         first=loop.first,
         inner=loop.inner,
@@ -206,6 +212,7 @@ def _timed(
         cycles=found.cycles,
         alone=steady(rates, ops, warps, 1, warm, measured, told).cycles if busiest else found.cycles,
         matrix_cycles=found.matrix,
+        apart=apart,
         tensor=loop.tensor > 0,
         busy={name: cycles / found.cycles for name, cycles in found.busy.items()},
         lines=tuple(Line(each.address, each.text, each.place, waits.get(each.address, {})) for each in loop.path),
