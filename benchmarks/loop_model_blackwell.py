@@ -25,6 +25,7 @@ from __future__ import annotations
 import argparse
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -46,6 +47,7 @@ from weft.cycles.rates import Op, rates_of
 from weft.cycles.report import KernelCycles, of_ptx
 from weft.cycles.roles import COPY, Role, paced
 from weft.cycles.tensor import products, read_once
+from weft.demo import triton_peer
 from weft.programs.compiled import compiled
 from weft.simulator.cost import LAUNCH_SECONDS
 from weft.targets import gpu_named
@@ -344,6 +346,34 @@ def ours() -> None:
     _line("matmul 128x256x64", of_ptx(made.ptx, "sm_100a", B200, [asked], main_only=True)[0])
 
 
+def tritons() -> None:
+    """Print Triton's loop of the same matmul, where it is installed: by four warps, one thread of which starts products
+    of all 256 columns."""
+    if not triton_peer.available():
+        return
+    import triton
+    import triton.language as tl
+
+    def multiply(a, b, c, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+        m, n = tl.program_id(0) * BM, tl.program_id(1) * BN
+        acc = tl.zeros((BM, BN), dtype=tl.float32)
+        for k in range(0, K, BK):
+            acc = tl.dot(a.load([m, k]), b.load([k, n]), acc)
+        c.store([m, n], acc.to(tl.float16))
+
+    types = {name: f"tensordesc<fp16[{box}]>" for name, box in (("a", "128,64"), ("b", "64,256"), ("c", "128,256"))}
+    multiply.__globals__["tl"] = tl  # Triton looks names up there
+    source = triton.compiler.ASTSource(
+        triton.jit(multiply), {**types, "K": "i32"}, constexprs={"BM": 128, "BN": 256, "BK": 64}
+    )
+    target = triton.backends.compiler.GPUTarget("cuda", 100, 32)
+    made = triton.compile(source, target=target, options={"num_warps": 4, "num_stages": 3})
+    # Triton writes the newest version that it knows, and uses nothing of it here
+    ptx = re.sub(r"^\.version 9\.\d", ".version 9.0", made.asm["ptx"], flags=re.MULTILINE)
+    known = {"entry": made.metadata.name, "num_warps": 4, "shared_bytes": made.metadata.shared}
+    _line("Triton, the same", of_ptx(ptx, "sm_100a", B200, [known], main_only=True)[0])
+
+
 def _line(name: str, kernel: KernelCycles) -> None:
     main = kernel.main
     if main is None:
@@ -370,6 +400,7 @@ def main() -> int:
                 known.append((curve, once[curve.name]))
             show(known)
     ours()
+    tritons()
     return 0
 
 
