@@ -6,7 +6,7 @@
 
 No GPU is needed: FlashAttention-4 compiles its kernels for a device that is not there. Its roles (who starts products,
 who takes exponentials, who corrects sums) are loops of their own, which wait for one another at mbarriers; the model
-runs one warp of each on a scheduler (weft.cycles.roles), with the names that ``FORWARD`` and ``BACKWARD`` give their
+runs one warp of each on a scheduler (weft.cycles.roles), with the names that ``forward`` and ``backward`` give their
 barriers, in the order of the code. Points are TFLOP/s of 32 k tokens in all, 2,048 channels in all heads.
 
 Nothing is fitted to these points. Cycles of a block outside of its loop, and what full units take from the clock, are
