@@ -77,6 +77,9 @@ std::string describe(const Latencies &latencies) {
       .add("warpgroup_mma", latencies.warpgroupMma)
       .add("barrier", latencies.barrier)
       .add("warp_mma_share", latencies.warpMmaShare)
+      .add("half_operations", latencies.halfOperations)
+      .add("queued_products", latencies.queuedProducts)
+      .add("least_product", latencies.leastProduct)
       .str();
 }
 
@@ -127,6 +130,7 @@ std::string describe(const Target &target) {
       .add("least_role_registers", target.leastRoleRegisters)
       .raw("mma", listOf(target.mma, [](const MmaInstruction &each) { return describe(each); }))
       .raw("warpgroup_mma", describe(target.warpgroups))
+      .add("tensor_columns", target.warpgroups.tensorColumns)
       .raw("pipes", listOf(target.pipes, [](const Pipe &each) { return describe(each); }))
       .raw("latencies", describe(target.latencies))
       .raw("gpus", listOf(target.gpus, [](const Gpu &each) { return describe(each); }))

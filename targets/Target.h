@@ -85,6 +85,11 @@ struct Latencies {
   int warpgroupMma = 0;    ///< from the end of a warpgroup's last matrix instruction to the release of who waits
   int barrier = 0;         ///< from the last arrival at a barrier to the next instruction
   double warpMmaShare = 1; ///< of the matrix units' peak that matrix instructions of one warp reach
+  /// Multiplies and adds of products of 16 bits that a multiprocessor makes a clock; 0 where the rate of a second and
+  /// the clock of a data sheet give them. Other types are to them as their rates are.
+  int halfOperations = 0;
+  int queuedProducts = 1; ///< products with sums in tensor memory that may be under way on a multiprocessor
+  int leastProduct = 0;   ///< what one such product takes at the least
 };
 
 /// Multiplies and adds of matrix instructions whose factors are of `element` ("f16", "tf32", "e4m3"): 1e9 a second, a

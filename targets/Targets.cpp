@@ -71,6 +71,17 @@ constexpr Pipe hopperPipes[] = {{"float32", 128, 4, 1}, {"multiply", 64, 4, 1}, 
                                 {"shared", 32, 29, 8},  {"shuffle", 32, 24, 8}, {"global", 16, 41, 8},
                                 {"control", 64, 8, 1},  {"matrix", 32, 33, 1}};
 
+// As hopperPipes, and as measured on a B300 (github.com/ademeure/QuickRunCUDA: B300_PIPE_CATALOG.md for units,
+// b300_clean/06_tensor_cores.md for tensor memory): 64 pairs of float32 a clock, through "float32"; extrema of three
+// through "integer", also 64; a warp loads 53 to 57 bytes a clock from tensor memory and stores 85 to 115 there, 64 and 128
+// here. A B200's special units have 16 lanes and its shared memory 128 bytes a clock (arXiv 2603.05451, section 2). The
+// latencies of tensor memory are assumed.
+constexpr Pipe blackwellPipes[] = {{"float32", 128, 4, 1},      {"multiply", 64, 4, 1}, {"integer", 64, 4, 1},
+                                   {"uniform", 64, 10, 1},      {"float64", 64, 8, 1},  {"special", 16, 20, 4},
+                                   {"shared", 32, 29, 8},       {"shuffle", 32, 24, 8}, {"global", 16, 41, 8},
+                                   {"control", 64, 8, 1},       {"matrix", 32, 33, 1},  {"tensor load", 64, 24, 8},
+                                   {"tensor store", 128, 24, 8}};
+
 constexpr MatrixRate ampereRates[] = {{"f16", 312'000}, {"bf16", 312'000}, {"tf32", 156'000}, {"f64", 19'500},
                                       {"s8", 624'000},  {"s4", 1'248'000}, {"b1", 4'992'000}};
 constexpr Gpu ampereGpus[] = {
@@ -266,6 +277,18 @@ constexpr Target table[] = {
      .mostCluster = 8,
      .roleRegisters = 8,
      .leastRoleRegisters = 24,
+     .pipes = blackwellPipes,
+     // 8,192 operations of 16 bits a clock: arXiv 2603.05451; that a product takes N / 2 clocks, and 44 at the least, that
+     // one unit serves all warps, and what is left to matrix instructions of warps: b300_clean/06_tensor_cores.md. Assumed:
+     // the clocks from the end of products to who waits for them, and how many may be under way.
+     .latencies = {.l2 = 263,
+                   .memory = 479,
+                   .warpgroupMma = 64,
+                   .barrier = 20,
+                   .warpMmaShare = 0.25,
+                   .halfOperations = 8192,
+                   .queuedProducts = 32,
+                   .leastProduct = 44},
      .gpus = gb100Gpus},
     {.name = "sm_120",
      .ptxVersion = 87,

@@ -88,6 +88,8 @@ class Target:
     mma: tuple[Mapping[str, Any], ...]
     warpgroup_mma: tuple[Mapping[str, Any], ...]
     """matrix instructions of four warps: the largest shape of each family"""
+    tensor_columns: int
+    """of a multiprocessor's tensor memory, where their sums lie; 0 where these are in registers"""
     pipes: tuple[Mapping[str, Any], ...]
     """execution units for the loop model; empty where it does not know the target"""
     latencies: Mapping[str, float]
@@ -128,14 +130,16 @@ def target_named(name: str) -> Target:
     return targets()[name]
 
 
-def occupancy(registers: int, warps: int, shared_bytes: int, target: Target) -> int:
-    """How many blocks of so many warps a multiprocessor holds at once, by registers of a thread and shared memory."""
+def occupancy(registers: int, warps: int, shared_bytes: int, target: Target, columns: int = 0) -> int:
+    """How many blocks of so many warps a multiprocessor holds at once, by registers of a thread, shared memory, and
+    columns of tensor memory."""
     by_warp = ceil(registers * target.warp_size / target.register_granule) * target.register_granule
     return min(
         target.max_blocks_per_processor,
         target.max_warps_per_processor // warps,
         target.registers_per_processor // (by_warp * warps),
         target.shared_bytes_per_processor // (shared_bytes + target.reserved_shared_bytes),
+        *([target.tensor_columns // columns] if columns else []),
     )
 
 

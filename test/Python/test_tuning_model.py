@@ -293,3 +293,11 @@ def test_inputs_are_made_or_taken():
     assert taken is sink
     with pytest.raises(ValueError, match="expected 'sink' to be fp32"):
         make_inputs(INPUTS, sizes, {"sink": np.zeros(7, np.float32)}, np.random.default_rng())
+
+
+def test_sums_in_tensor_memory_take_no_registers():
+    """Of 128 rows and 128 columns on a warpgroup 256 words a thread elsewhere; on sm_100a half of them, the scores."""
+    of_128 = dataclasses.replace(KERNEL, head_size=128, value_size=128)
+    assert "its sums take 296 registers of a thread" in why_not((128, 128, 4, 2), of_128, targets()["sm_90a"])
+    assert why_not((128, 128, 4, 2), of_128, targets()["sm_100a"]) == ""
+    assert "its scores take 296 registers" in why_not((128, 256, 4, 2), of_128, targets()["sm_100a"])

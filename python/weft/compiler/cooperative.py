@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import Error
 from ..targets import Target, occupancy, target_named, targets
 from . import ptxas
+from .entries import tensor_columns
 from .targets import target_of
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def room(kernel: Kernel, module: Any, device: Any) -> Room:
     registers = registers or machine.registers_per_thread
     shared = int(known["static_shared_bytes"]) + kernel.shared_bytes
     processors = gpu.multiprocessors if device.simulated else int(device.properties["multiprocessors"])
-    resident = occupancy(registers, kernel.num_warps, shared, machine)
+    resident = occupancy(registers, kernel.num_warps, shared, machine, tensor_columns(kernel.ptx, kernel.name))
     return Room(processors, resident, registers, shared, machine.warp_size * kernel.num_warps)
 
 

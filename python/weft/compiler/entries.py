@@ -8,6 +8,8 @@ import re
 from collections.abc import Collection, Iterable
 
 _ENTRY = re.compile(r"^\.visible \.entry ([\w$]+)\(.*?^\}\n", re.DOTALL | re.MULTILINE)
+#: PTX ISA 9.7.16.7.1: where the address goes, and how many columns
+_COLUMNS = re.compile(r"tcgen05\.alloc[^;]*\],\s*(\d+)\s*;")
 #: labels are numbered over the whole module
 _LABEL = re.compile(r"\$L__(BB|tmp|func_begin|func_end)\d+")
 
@@ -28,3 +30,8 @@ def fingerprints(ptx: str, names: Iterable[str]) -> dict[str, str]:
     common = _ENTRY.sub("", ptx)
     whole = {name: f"{name}\n{common}{texts[name]}" if name in texts else f"{name}\n{ptx}" for name in names}
     return {name: hashlib.sha256(text.encode()).hexdigest() for name, text in whole.items()}
+
+
+def tensor_columns(ptx: str, name: str) -> int:
+    """Columns of tensor memory that a block of an entry takes; of all entries together where it is not found."""
+    return sum(int(each) for each in _COLUMNS.findall(only(ptx, [name])))

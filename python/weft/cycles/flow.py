@@ -108,7 +108,7 @@ def loops(kernel: Kernel) -> tuple[Loop, ...]:
     """The loops by address, without tries of waits."""
     graph = blocks(kernel)
     bodies: dict[int, set[int]] = {}
-    dominators = _dominators(graph)
+    dominators = _dominators(graph, _roots(graph))
     before: dict[int, list[int]] = {block.number: [] for block in graph}
     reached = [block for block in graph if block.number in dominators]
     for block in reached:
@@ -119,12 +119,13 @@ def loops(kernel: Kernel) -> tuple[Loop, ...]:
             if head in dominators[block.number]:
                 bodies.setdefault(head, {head}).update(_leading_to(block.number, head, before))
     real = {head: body for head, body in bodies.items() if not _is_a_wait(body, graph)}
+    again = {number for head, body in bodies.items() if head not in real for number in body}
     return tuple(
         Loop(
             head,
             frozenset(body),
             not any(other != head and other in body for other in real),
-            _path(graph, head, body),
+            _path(graph, head, body, again),
             tuple(each for number in sorted(body) for each in graph[number].instructions),
         )
         for head, body in sorted(real.items())
@@ -136,14 +137,37 @@ def _is_a_wait(body: Iterable[int], graph: Sequence[Block]) -> bool:
     inside = [each for number in body for each in graph[number].instructions]
     if all(each.name in ("BRA", "NOP") for each in inside):
         return True
+    if any(each.name in TENSOR_MATRIX for each in inside):  # few instructions, and much work
+        return False
     work = {pipe_of(each.name) for each in inside if each.name not in _WAITS}
     waits = any(each.name in _WAITS for each in inside)
     return waits and len(inside) <= _LONGEST_WAIT and work <= {"control", "integer", "multiply", "uniform"}
 
 
-def _dominators(graph: Sequence[Block]) -> dict[int, set[int]]:
-    """The blocks that every way from the entry to a block goes through, of those that can be reached."""
-    order, seen, stack = [], {0}, [(0, iter(graph[0].follows))]
+def _roots(graph: Sequence[Block]) -> tuple[int, ...]:
+    """The entry, and the blocks that branches to addresses in registers may lead to: what else is not reached."""
+    if not any(each.name == "BRX" for block in graph for each in block.instructions):
+        return (0,)
+    roots, seen = [], set[int]()
+    for block in graph:
+        if block.number not in seen:
+            roots.append(block.number)
+            stack = [block.number]
+            while stack:
+                node = stack.pop()
+                if node not in seen:
+                    seen.add(node)
+                    stack.extend(graph[node].follows)
+    return tuple(roots)
+
+
+_START = -1  # before the roots
+
+
+def _dominators(graph: Sequence[Block], roots: tuple[int, ...]) -> dict[int, set[int]]:
+    """The blocks that every way from the roots to a block goes through, of those that can be reached."""
+    order: list[int] = []
+    seen, stack = {_START}, [(_START, iter(roots))]
     while stack:
         node, rest = stack[-1]
         nxt = next((other for other in rest if other not in seen), None)
@@ -157,7 +181,7 @@ def _dominators(graph: Sequence[Block]) -> dict[int, set[int]]:
     place = {node: i for i, node in enumerate(order)}
     before: dict[int, list[int]] = {node: [] for node in order}
     for node in order:
-        for other in graph[node].follows:
+        for other in roots if node == _START else graph[node].follows:
             before[other].append(node)
     nearest = {order[0]: order[0]}
     changed = True
@@ -191,27 +215,36 @@ def _leading_to(tail: int, head: int, before: dict[int, list[int]]) -> set[int]:
 
 
 #: what a way through a body has, negative where less is better, and its blocks
-_Way = tuple[tuple[int, int, int], tuple[int, ...]]
+_Way = tuple[tuple[int, int, int, int], tuple[int, ...]]
 
 
-def _path(graph: Sequence[Block], head: int, body: set[int]) -> tuple[Instruction, ...]:
+def _worth(block: Block, again: set[int], tensor: bool) -> tuple[int, int, int, int]:
+    """What a block adds to a way. Tries are for copies, which are taken to be there; of loops whose products are in
+    tensor memory they are for those too, and only tries once more, in the blocks ``again``, are passed by."""
+    matrix = sum(each.name in (*MATRIX, *TENSOR_MATRIX) for each in block.instructions)
+    more = block.tries if block.number in again or not tensor else 0
+    return matrix, -more, block.tries if tensor else 0, -len(block.instructions)
+
+
+def _path(graph: Sequence[Block], head: int, body: set[int], again: set[int]) -> tuple[Instruction, ...]:
     """The instructions from a loop's head back to it: of all ways that take each block once the one with the most
     matrix instructions, then the fewest tries of waits, then the fewest instructions."""
+    tensor = any(each.name in TENSOR_MATRIX for number in body for each in graph[number].instructions)
     best: dict[int, _Way | None] = {}
     for node in _after_order(graph, head, body):
         block = graph[node]
-        own = (
-            sum(each.name in (*MATRIX, *TENSOR_MATRIX) for each in block.instructions),
-            -block.tries,
-            -len(block.instructions),
-        )
-        choices: list[_Way] = [((0, 0, 0), ())] if head in block.follows else []
+        own = _worth(block, again, tensor)
+        choices: list[_Way] = [((0, 0, 0, 0), ())] if head in block.follows else []
         choices += [known for other in block.follows if other != head and (known := best.get(other)) is not None]
         most = max(choices, key=lambda choice: choice[0], default=None)
-        best[node] = most and ((own[0] + most[0][0], own[1] + most[0][1], own[2] + most[0][2]), (node, *most[1]))
+        best[node] = most and (_sum(own, most[0]), (node, *most[1]))
     chosen = best.get(head)
     numbers = chosen[1] if chosen else tuple(sorted(body))
     return tuple(each for number in numbers for each in graph[number].instructions)
+
+
+def _sum(one: tuple[int, int, int, int], other: tuple[int, int, int, int]) -> tuple[int, int, int, int]:
+    return one[0] + other[0], one[1] + other[1], one[2] + other[2], one[3] + other[3]
 
 
 def _after_order(graph: Sequence[Block], head: int, body: set[int]) -> list[int]:

@@ -55,7 +55,10 @@ def seconds(
 
 
 def loop_cycles(loop: LoopCycles, fitted: Calibration) -> float:
-    """Cycles of an iteration, with what the model's warps hide too well."""
+    """Cycles of an iteration, with what the model's warps hide too well: not where they wait for sums in tensor memory,
+    for that is timed."""
+    if loop.tensor:
+        return loop.cycles
     return loop.cycles * (1 + fitted.overlap * loop.busy.get("special", 0.0) * loop.busy.get("matrix", 0.0))
 
 

@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 from weft.errors import Error
 
 from .rates import Op, Rates
+from .tensor import Barriers
+from .values import Value
 
 NEVER = math.inf
 
@@ -46,7 +48,46 @@ class Steady:
     warps: int
 
 
-class _Warp:
+class SharedTime:
+    """What of shared memory's time is taken, by windows: products are under way long before theirs begins. Loads and
+    stores are served beside them; what both take too much delays the products that follow."""
+
+    def __init__(self) -> None:
+        self.taken: dict[int, float] = {}
+        self.debt = 0.0
+
+    def load(self, time: float, cycles: float) -> None:
+        """A load, store or try of an mbarrier."""
+        window = int(time // _WINDOW)
+        taken = self.taken[window] = self.taken.get(window, 0.0) + cycles
+        self.debt += min(cycles, max(0.0, taken - _WINDOW))
+
+    def paid(self, time: float) -> float:
+        """When a product can begin for which what was taken too much has to be made good."""
+        owed, self.debt = self.debt, 0.0
+        return self.product(time, owed) if owed else time
+
+    def product(self, time: float, cycles: float) -> float:
+        """When what a product that begins then reads has been read."""
+        window = int(time // _WINDOW)
+        while True:
+            taken = self.taken.get(window, 0.0)
+            room = min(_WINDOW - taken, (window + 1) * _WINDOW - time)
+            if room >= cycles:
+                self.taken[window] = taken + cycles
+                return time + cycles
+            if room > 0:
+                self.taken[window], cycles = taken + room, cycles - room
+            window += 1
+            time = float(window * _WINDOW)
+
+
+_WINDOW = 64  # cycles
+
+
+class Warp:
+    """One warp: where it is in its code, and what it waits for."""
+
     def __init__(self, number: int, block: int, ops: Sequence[Op]) -> None:
         self.number, self.block, self.ops = number, block, ops
         self.at = self.iteration = 0
@@ -58,7 +99,10 @@ class _Warp:
         self.copies = 0.0
         self.began: list[float] = []
         self.holder: dict[int, str] = {}
-        self.blocked: tuple[int, int | None] | None = None  # at a barrier, and which meeting
+        self.started = 0.0  # end of the products whose sums are in tensor memory
+        self.stored = 0.0  # end of stores to it
+        self.told: dict[Value, float] = {}  # when mbarriers know of products
+        self.blocked: tuple[int, int | str | None] | None = None  # at a barrier, and which meeting
         self.tokens = 0
         self.sent = 0
 
@@ -66,21 +110,24 @@ class _Warp:
 class Scheduler:
     """Warps with their code: ``blocks`` resident blocks of ``warps`` warps each, all in the same loop."""
 
-    def __init__(self, rates: Rates, ops: Sequence[Op], warps: int, blocks: int = 1) -> None:
+    def __init__(
+        self, rates: Rates, ops: Sequence[Op], warps: int, blocks: int = 1, barriers: Barriers | None = None
+    ) -> None:
         if not ops:
             raise Error("expected instructions to time, but got none")
-        self.rates, self.per_block = rates, warps
-        self.warps = [_Warp(w, b, ops) for b in range(blocks) for w in range(warps)]
+        self.rates, self.per_block, self.barriers = rates, warps, barriers
+        self.warps = [Warp(w, b, ops) for b in range(blocks) for w in range(warps)]
         self.free: dict[str, float] = {}
         self.queues: dict[str, deque[float]] = {}
+        self.shared = SharedTime() if any(op.shared for op in ops) else None
         self.clock = 0.0
-        self.meetings: dict[tuple[int, int | None], list[float]] = {}
+        self.meetings: dict[tuple[int, int | str | None], list[float]] = {}
         self.stalls = Stalls()
         self.measuring = False
 
     # ---- When a warp may issue
 
-    def _earliest(self, warp: _Warp) -> tuple[float, str, float]:
+    def _earliest(self, warp: Warp) -> tuple[float, str, float]:
         """When a warp's next instruction can be issued, what holds it longest, and since when that alone does."""
         op = warp.ops[warp.at]
         time, reason, since = warp.ready, "stall count", warp.last + 1
@@ -98,20 +145,29 @@ class Scheduler:
             released = self._turn(warp, op)
             if released > time:
                 time, reason, since = released, "barrier", time
+        released, what = self._awaited(warp, op)
+        if released > time:
+            time, reason, since = released, what, time
         room = self._room(op)
         if room > time:
             time, reason, since = room, f"unit {op.pipe}", time
         return time, reason, since
 
-    def _kept(self, warp: _Warp, name: str, most: int) -> float:
+    def _awaited(self, warp: Warp, op: Op) -> tuple[float, str]:
+        """When what an mbarrier tells of is there, and what that is. Copies are there."""
+        where = self.barriers.at(warp.iteration, warp.at) if op.waits and self.barriers else None
+        return (0.0, "") if where is None else (warp.told.get(where, 0.0), "products")
+
+    def _kept(self, warp: Warp, name: str, most: int) -> float:
         pending = warp.groups if name.startswith("gsb") else warp.boards[int(name[2:]) % 6]
         return max(pending[: len(pending) - most], default=0.0) if most < len(pending) else 0.0
 
     def _room(self, op: Op) -> float:
         """When a unit takes one more."""
-        if op.product and op.product.warpgroup:
+        if op.product and op.product.warpgroup and not op.product.tensor:
             return 0.0
-        queue, depth = self.queues.get(op.pipe), self.rates.waiting[op.pipe]
+        queue = self.queues.get(op.pipe)
+        depth = self.rates.queued if op.product and op.product.tensor else self.rates.waiting[op.pipe]
         return math.floor(queue[-depth]) if queue and len(queue) >= depth else 0.0
 
     # ---- Barriers
@@ -121,14 +177,14 @@ class Scheduler:
         assert op.barrier
         return op.barrier.number is None and op.barrier.threads > 0
 
-    def _turn(self, warp: _Warp, op: Op) -> float:
+    def _turn(self, warp: Warp, op: Op) -> float:
         assert op.barrier
         if not self._ring(op) or self.per_block == 1:
             return 0.0
         need = self._need(op) - 1
         return 0.0 if warp.tokens + self._credit(warp, need) >= need else NEVER
 
-    def _credit(self, warp: _Warp, need: int) -> int:
+    def _credit(self, warp: Warp, need: int) -> int:
         """Turns that a warp has been given before the first: from those that come after it."""
         return max(need - warp.number, 0) if warp.iteration == 0 else 0
 
@@ -138,26 +194,29 @@ class Scheduler:
         whole = self.per_block if op.barrier.threads == 0 else math.ceil(op.barrier.threads / per_warp)
         return max(1, min(whole, self.per_block))
 
-    def _meet(self, warp: _Warp, op: Op, time: float) -> None:
+    def _meet(self, warp: Warp, op: Op, time: float) -> None:
         """A warp arrives at a barrier, and waits there for the others if it is one that waits."""
         barrier = op.barrier
         assert barrier
         if self._ring(op):
             self._pass_on(warp, op)
             return
-        key = (warp.block, barrier.number)
+        self._gather(warp, (warp.block, barrier.number), self._need(op), barrier.waits, time)
+
+    def _gather(self, warp: Warp, key: tuple[int, int | str | None], need: int, waits: bool, time: float) -> None:
+        """A warp arrives where so many meet, and stays until they are there if it waits."""
         waiting = self.meetings.setdefault(key, [])
         waiting.append(time)
-        if barrier.waits:
+        if waits:
             warp.blocked = key
-        if len(waiting) >= self._need(op):
+        if len(waiting) >= need:
             release = max(waiting) + self.rates.barrier
             waiting.clear()
             for other in self.warps:
                 if other.blocked == key:
                     other.blocked, other.ready = None, max(other.ready, release)
 
-    def _pass_on(self, warp: _Warp, op: Op) -> None:
+    def _pass_on(self, warp: Warp, op: Op) -> None:
         assert op.barrier
         if self.per_block == 1:
             return
@@ -173,18 +232,24 @@ class Scheduler:
 
     # ---- Issue
 
-    def _issue(self, warp: _Warp, time: float) -> None:
+    def _issue(self, warp: Warp, time: float) -> None:
         op = warp.ops[warp.at]
         control = op.instruction.control
         if warp.at == 0:
             warp.began.append(time)
         start = max(time, self.free.get(op.pipe, 0.0))
+        end = start + op.busy
+        if self.shared and op.shared:
+            start = self.shared.paid(start)
+            end = max(start + op.busy, self.shared.product(start, op.shared))
+        elif self.shared and op.pipe == "shared":
+            self.shared.load(start, op.busy)
         if op.pipe != "control":
-            self.free[op.pipe] = start + op.busy
-            if not (op.product and op.product.warpgroup):
-                queue = self.queues.setdefault(op.pipe, deque(maxlen=32))
-                queue.append(start + op.busy)
-        self._results(warp, op, start)
+            self.free[op.pipe] = end
+            if not (op.product and op.product.warpgroup and not op.product.tensor):
+                queue = self.queues.setdefault(op.pipe, deque(maxlen=64))
+                queue.append(end)
+        self._results(warp, op, start, end, time)
         warp.last, warp.ready = time, time + max(1, control.stall)
         if op.barrier:
             self._meet(warp, op, time)
@@ -192,23 +257,34 @@ class Scheduler:
         if warp.at == len(warp.ops):
             warp.at, warp.iteration = 0, warp.iteration + 1
 
-    def _results(self, warp: _Warp, op: Op, start: float) -> None:
-        control, done = op.instruction.control, start + op.busy - 1 + op.latency
+    def _results(self, warp: Warp, op: Op, start: float, end: float, time: float) -> None:
+        control, done, read = op.instruction.control, end - 1 + op.latency, end + 1
         if op.keeps:
             self._close(warp, *op.keeps)
-        if op.product and op.product.warpgroup:
-            warp.open = start + op.busy
+        if op.product and op.product.tensor:  # the queue takes what registers hold at once
+            warp.started, read = end, time + self.rates.latency["control"]
+        elif op.product and op.product.warpgroup:
+            warp.open = end
             if op.commits:
                 warp.groups.append(warp.open + op.latency)
+        if op.tells:
+            self._tell(warp, max(warp.started, time) + self.rates.group)
         if op.copies:
             warp.copies = max(warp.copies, done)
+        if op.pipe == "tensor store":
+            warp.stored = max(warp.stored, done)
         if control.write is not None:
-            release = max(warp.copies, start) if op.ends_copies else done
+            release = max(warp.copies, start) if op.ends_copies else max(warp.stored, done) if op.ends_stores else done
             self._hold(warp, control.write, release, op)
         if control.read is not None:
-            self._hold(warp, control.read, start + op.busy + 1, op)
+            self._hold(warp, control.read, read, op)
 
-    def _hold(self, warp: _Warp, number: int, release: float, op: Op) -> None:
+    def _tell(self, warp: Warp, time: float) -> None:
+        """An mbarrier is told of a warp's products, which are done then."""
+        if self.barriers and (where := self.barriers.at(warp.iteration, warp.at)):
+            warp.told[where] = time
+
+    def _hold(self, warp: Warp, number: int, release: float, op: Op) -> None:
         if number >= len(warp.boards):
             return
         board = warp.boards[number]
@@ -217,7 +293,7 @@ class Scheduler:
         board.append(release)
         del board[:-16]
 
-    def _close(self, warp: _Warp, name: str, most: int) -> None:
+    def _close(self, warp: Warp, name: str, most: int) -> None:
         if name.startswith("gsb"):
             warp.groups = warp.groups[len(warp.groups) - most :] if most else []
 
@@ -236,7 +312,7 @@ class Scheduler:
             self._issue(chosen, best)
             self.clock = best + 1
 
-    def _note(self, warp: _Warp, time: float, reason: str, since: float) -> None:
+    def _note(self, warp: Warp, time: float, reason: str, since: float) -> None:
         """Say where a warp's cycles since its last instruction went."""
         if not self.measuring or warp.last < 0:
             return
@@ -248,9 +324,20 @@ class Scheduler:
         self.stalls.add(address, "other warps", time - max(math.ceil(own), warp.last + 1))
 
 
-def steady(rates: Rates, ops: Sequence[Op], warps: int, blocks: int = 1, warm: int = 4, measured: int = 8) -> Steady:
-    """A loop's steady state: ``measured`` iterations after ``warm`` ones."""
-    scheduler = Scheduler(rates, ops, warps, blocks)
+def steady(
+    rates: Rates,
+    ops: Sequence[Op],
+    warps: int,
+    blocks: int = 1,
+    warm: int = 4,
+    measured: int = 8,
+    barriers: Barriers | None = None,
+    apart: float = 0.0,
+) -> Steady:
+    """A loop's steady state: ``measured`` iterations after ``warm`` ones. Warps begin so many cycles apart."""
+    scheduler = Scheduler(rates, ops, warps, blocks, barriers)
+    for number, warp in enumerate(scheduler.warps):
+        warp.ready = number * apart
     scheduler.run(warm)
     scheduler.measuring = True
     scheduler.run(warm + measured)
@@ -260,5 +347,7 @@ def steady(rates: Rates, ops: Sequence[Op], warps: int, blocks: int = 1, warm: i
     busy: dict[str, float] = {"issue": float(len(ops) * count)}
     for op in ops:
         busy[op.pipe] = busy.get(op.pipe, 0.0) + op.busy * count
+        if op.shared:
+            busy["shared"] = busy.get("shared", 0.0) + op.shared * count
     stalls = Stalls({key: value / measured / count for key, value in scheduler.stalls.cycles.items()})
     return Steady(cycles, busy.get("matrix", 0.0), busy, stalls, count)

@@ -8,18 +8,21 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from weft.compiler import ptxas
-from weft.compiler.entries import only
+from weft.compiler.entries import only, tensor_columns
 from weft.errors import Error
 from weft.targets import Gpu, occupancy, target_named
 
 from .flow import Loop, loops
 from .listing import Kernel, parse
 from .machine import Steady, steady
-from .opcodes import product_of
-from .rates import Rates, rates_of
+from .opcodes import Product, product_of
+from .rates import Rates, rates_of, working
+from .tensor import barriers, products, read_once
 
 #: a unit that is busy that much of the time bounds a loop; else latencies do
 _BOUND = 0.9
+#: iterations before those that are measured, and those
+_WARM, _MEASURED = 4, 8
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,11 @@ class LoopCycles:
     """where a multiprocessor holds one block alone"""
     matrix_cycles: float
     """what the matrix units alone take"""
+    apart: float
+    """cycles where warps begin an equal share of an iteration apart, not together: of sums in tensor memory, for which
+    warps wait so long that what they began with stays"""
+    tensor: bool
+    """whether sums are in tensor memory: what waits for them is timed, by their own mbarriers"""
     busy: Mapping[str, float]
     lines: tuple[Line, ...]
 
@@ -126,7 +134,9 @@ def of_ptx(
         if entry not in listed:
             raise Error(f"expected the kernel '{entry}' in the machine code, but got {', '.join(sorted(listed))}")
         registers = (ptxas.figures(ptx, target, names) or {})[entry].registers
-        resident = occupancy(registers, each["num_warps"], each["shared_bytes"], target_named(gpu.target))
+        columns = tensor_columns(ptx, entry)
+        described = target_named(gpu.target)
+        resident = occupancy(registers, each["num_warps"], each["shared_bytes"], described, columns)
         if resident == 0:
             raise Error(f"expected a multiprocessor of {gpu.name} to hold a block of '{entry}', but it holds none")
         found.append(of_kernel(listed[entry], rates, each["num_warps"], resident, main_only=main_only))
@@ -143,39 +153,67 @@ def of_kernel(
     blocks = max(1, -(-resident * running // (per_scheduler * rates.schedulers)))
     found = loops(kernel)
     if main_only:
-        main = _main([loop for loop in found if loop.inner], lambda loop: (loop.matrix, loop.count))
+        main = _main([loop for loop in found if loop.inner], lambda loop: (loop.matrix + loop.tensor, loop.count))
         found = () if main is None else (main,)
-    timed = [_timed(loop, rates, per_scheduler, blocks, running) for loop in found]
+    known = products(kernel)
+    timed = [_timed(kernel, loop, rates, known, per_scheduler, blocks, running) for loop in found]
     name = rates.gpu.name
     return KernelCycles(kernel.name, name, warps, running, resident, len(kernel.instructions), tuple(timed))
 
 
 def _running(kernel: Kernel, warps: int) -> int:
-    """Warps of the loops with products: all, but those of one warpgroup where it gives its registers to others."""
+    """Warps of the loops with products: all, but those of the last warpgroup where it gives its registers to others, or
+    where the kernel begins by sending its threads another way."""
     gives = any(each.name == "USETMAXREG" and "DEALLOC" in each.modifiers for each in kernel.instructions)
-    return warps - 4 if gives and warps > 4 else warps
+    return warps - 4 if warps > 4 and (gives or _sends_apart(kernel, 32 * (warps - 4))) else warps
 
 
-def _timed(loop: Loop, rates: Rates, warps: int, blocks: int, running: int) -> LoopCycles:
-    ops = rates.ops(loop.path)
-    found: Steady = steady(rates, ops, warps, blocks)
+def _sends_apart(kernel: Kernel, first: int) -> bool:
+    """Whether the code before the first branch compares the thread's number with that."""
+    numbers: set[str] = set()
+    for each in kernel.instructions:
+        if each.name == "BRA":
+            return False
+        operands = [operand.strip() for operand in each.operands.split(",")]
+        if each.name == "S2R" and operands[-1] == "SR_TID.X":
+            numbers.add(operands[0])
+        elif each.name == "ISETP" and numbers & set(operands) and f"{first:#x}" in operands:
+            return True
+    return False
+
+
+def _timed(
+    kernel: Kernel, loop: Loop, rates: Rates, known: Mapping[int, Product], warps: int, blocks: int, running: int
+) -> LoopCycles:
+    ops = rates.ops(loop.path, known, read_once(kernel, loop) if loop.tensor else ())
+    # until as many products are under way as can be
+    warm = _WARM + (-(-rates.queued // loop.tensor) if loop.tensor else 0)
+    told = barriers(kernel, loop, working(loop.path), warm + 2 * _MEASURED) if loop.tensor else None
+    measured = 2 * _MEASURED if loop.tensor else _MEASURED
+    found: Steady = steady(rates, ops, warps, blocks, warm, measured, told)
     waits: dict[int, dict[str, float]] = {}
     for (address, reason), cycles in found.stalls.cycles.items():
         waits.setdefault(address, {})[reason] = cycles
     macs: dict[str, int] = {}
     for each in loop.path:
-        if product := product_of(each):
+        if product := known.get(each.address) or product_of(each):
             times = running // 4 if product.warpgroup else running
             macs[product.element] = macs.get(product.element, 0) + product.operations // 2 * times
+    busiest = blocks > 1 and bool(loop.matrix or loop.tensor)
+    apart = found.cycles
+    if loop.tensor and warps * blocks > 1:
+        apart = steady(rates, ops, warps, blocks, warm, measured, told, found.cycles / (warps * blocks)).cycles
     return LoopCycles(
         first=loop.first,
         inner=loop.inner,
         instructions=sum(each.name != "NOP" for each in loop.path),
-        matrix_instructions=loop.matrix,
+        matrix_instructions=loop.matrix + loop.tensor,
         macs=macs,
         cycles=found.cycles,
-        alone=steady(rates, ops, warps).cycles if blocks > 1 and loop.matrix else found.cycles,
+        alone=steady(rates, ops, warps, 1, warm, measured, told).cycles if busiest else found.cycles,
         matrix_cycles=found.matrix,
+        apart=apart,
+        tensor=loop.tensor > 0,
         busy={name: cycles / found.cycles for name, cycles in found.busy.items()},
         lines=tuple(Line(each.address, each.text, each.place, waits.get(each.address, {})) for each in loop.path),
     )

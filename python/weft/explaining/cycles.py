@@ -52,6 +52,8 @@ def _of_loop(loop: LoopCycles) -> Iterable[str]:
     if loop.matrix_cycles:
         busy, times = loop.matrix_cycles / loop.cycles, loop.cycles / loop.matrix_cycles
         head += f"; matrix units {loop.matrix_cycles:,.0f}, busy {busy:.0%}, {times:.2f} × their time"
+    if abs(loop.apart / loop.cycles - 1) > _LEAST:
+        head += f"; {loop.apart:,.0f} cycles where warps begin apart"
     yield f"{head}; bound by {loop.limit}"
     units = sorted(((name, share) for name, share in loop.busy.items() if share >= _LEAST), key=lambda each: -each[1])
     yield "    busy: " + ", ".join(f"{name} {share:.0%}" for name, share in units)

@@ -48,6 +48,8 @@ class Figures:
     """of the sectors, those that atomics and bulk reductions change"""
     held: float = 0.0
     """bytes of memory that blocks share, which the L2 cache serves as far as it holds them"""
+    columns: int = 0
+    """of tensor memory that a block takes"""
     loop: Mapping[str, Any] | None = None
     """of its main loop what weft.cycles.judge knows; None where the loop model was not asked"""
 
@@ -99,7 +101,8 @@ def gpu_of(target: str, name: str | None = None) -> Gpu:
 
 def resident_blocks(figures: Figures, target: Target) -> int:
     """How many blocks of a kernel a multiprocessor holds at once."""
-    return occupancy(figures.registers or target.registers_per_thread, figures.warps, figures.shared_bytes, target)
+    registers = figures.registers or target.registers_per_thread
+    return occupancy(registers, figures.warps, figures.shared_bytes, target, figures.columns)
 
 
 def estimate(figures: Figures, target: Target, gpu: Gpu) -> Estimate:
@@ -146,7 +149,9 @@ def _resources(figures: Figures, gpu: Gpu) -> dict[str, float]:
         "device memory": traffic.memory_seconds(gpu),
     }
     macs = sum(2 * count / (gpu.matrix.get(kind, gpu.matrix["f16"]) * 1e9) for kind, count in figures.mma_macs.items())
-    return {**found, "matrix units": macs}
+    # where the peak is that of products in tensor memory, instructions of warps reach a part of it
+    by_warps = target.tensor_columns > 0 and figures.columns == 0
+    return {**found, "matrix units": macs / (target.latencies["warp_mma_share"] if by_warps else 1)}
 
 
 def figures_of(record: Mapping[str, Any]) -> Figures:

@@ -24,6 +24,8 @@ class Compiled:
     registers: int | None
     spill_bytes: int
     code: int
+    columns: int
+    """of tensor memory"""
 
 
 def compiled(ptx: str, target: str, kernels: Iterable[Mapping[str, Any]]) -> dict[str, Compiled]:
@@ -59,6 +61,7 @@ def _compiled(ptx: str, kernel: Mapping[str, Any], resources: ptxas.Figures | No
         registers=resources.registers if resources else None,
         spill_bytes=resources.spill_bytes if resources else 0,
         code=(resources.instructions if resources else None) or _instructions(ptx, kernel["entry"]),
+        columns=entries.tensor_columns(ptx, kernel["entry"]),
     )
 
 
@@ -79,5 +82,6 @@ def figures(kernel: Compiled, report: weft.simulator.Report, blocks: int, ran: i
         registers=kernel.registers,
         spill_bytes=kernel.spill_bytes,
         code=kernel.code,
+        columns=kernel.columns,
         **known,
     )

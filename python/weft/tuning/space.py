@@ -227,9 +227,11 @@ def why_not(schedule: Schedule, kernel: Kernel | Tiled, target: Target) -> str:
     least = target.rows_of_mma()
     if rows < least * warps:
         return f"{rows} rows leave {warps} warps fewer than the {least} of a matrix instruction each"
-    registers = _BEYOND + _accumulators(schedule, kernel) // (warps * target.warp_size)
+    # where sums lie in tensor memory, threads hold the scores alone
+    what, held = ("scores", rows * schedule[1]) if target.tensor_columns else ("sums", _accumulators(schedule, kernel))
+    registers = _BEYOND + held // (warps * target.warp_size)
     if registers > target.registers_per_thread:
-        return f"its sums take {registers} registers of a thread, which has {target.registers_per_thread}"
+        return f"its {what} take {registers} registers of a thread, which has {target.registers_per_thread}"
     if registers * warps * target.warp_size > target.registers_per_processor:
         return f"a block takes more than the {target.registers_per_processor} registers of a multiprocessor"
     shared = _shared(schedule, kernel)
