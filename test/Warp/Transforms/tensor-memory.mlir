@@ -3,9 +3,11 @@
 #acc = #warp.layout<[128, 64], register = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [0, 32]], lane = [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0]], warp = [[32, 0], [64, 0]]>
 #a = #warp.layout<[128, 64], offset = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [0, 32], [1, 8], [2, 16], [4, 32], [8, 0], [16, 0], [32, 0], [64, 0]]>
 #b = #warp.layout<[64, 64], offset = [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0], [32, 0], [8, 1], [16, 2], [32, 4], [0, 8], [0, 16], [0, 32]]>
+#c = #warp.layout<[64, 64], offset = [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0], [4, 1], [8, 2], [16, 4], [0, 8], [0, 16], [0, 32], [32, 0]]>
 #s = #warp.layout<[16], offset = [[1], [2], [4], [8]]>
 !a = !warp.shared<128x64xf16, #a>
 !b = !warp.shared<64x64xf16, #b>
+!c = !warp.shared<64x64xf32, #c>
 !slots = !warp.shared<16xi64, #s>
 !sums = tensor<128x64xf32, #acc>
 !weights = tensor<128x64xf16, #acc>
@@ -246,6 +248,25 @@ module attributes {warp.target = "sm_100a"} {
       %next = warp.wgmma_wait %g {pending = 0 : i32} : !sums
       scf.yield %next : !sums
     }
+    %u = arith.negf %y : !sums
+    warp.tensor_end %area {columns = 512 : i32}
+    return %u : !sums
+  }
+
+  // Sums that are an operand as they are go by way of registers.
+  // CHECK-LABEL: func.func @as_operand
+  // CHECK: warp.tensor_wait
+  // CHECK-NEXT: %[[X:.*]] = warp.tensor_load %lanes {column = [[SUMS:[0-9]+]] : i32}
+  // CHECK-NEXT: warp.tensor_store %[[X]], %lanes {column = [[AT:[0-9]+]] : i32} : tensor<128x64xf32,
+  // CHECK-NEXT: warp.tensor_ready
+  // CHECK-NEXT: warp.tensor_product {{.*}}from = [[AT]] : i32
+  func.func @as_operand(%a: !a, %b: !b, %c: !c, %s: !slots) -> !sums attributes {tile.schedule = #tile.schedule<warps = 4, stages = 2>} {
+    %area, %lanes = warp.tensor_begin %s {barriers = 8 : i32, columns = 512 : i32} : !slots
+    %zero = arith.constant dense<0.0> : !sums
+    %d = warp.wgmma %a, %b, %zero {shape = array<i32: 128, 64, 16>} : !a * !b -> !sums
+    %x = warp.wgmma_wait %d {pending = 0 : i32} : !sums
+    %e = warp.wgmma %x, %c, %zero {shape = array<i32: 128, 64, 8>} : !sums * !c -> !sums
+    %y = warp.wgmma_wait %e {pending = 0 : i32} : !sums
     %u = arith.negf %y : !sums
     warp.tensor_end %area {columns = 512 : i32}
     return %u : !sums

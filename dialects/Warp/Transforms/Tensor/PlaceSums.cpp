@@ -172,6 +172,7 @@ void Placer::storeOperand(WgmmaOp product, IntegerAttr column) {
 void Placer::place(WgmmaOp product) {
   Value chain = chains.leader(product.getResult());
   const bool zero = product.startsFromZero();
+  loadOperands(product, [](OpOperand &operand) { return operand.getOperandNumber() == 0; });
   if (!zero)
     hold(product.getAcc(), chain, product);
   b.setInsertionPoint(product);
