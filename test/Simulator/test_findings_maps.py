@@ -55,6 +55,21 @@ def test_a_map_that_the_kernel_makes(seed, copied):
     assert (z == x[80:144]).all()
 
 
+@pytest.mark.parametrize("rows", [7, 8])
+def test_a_box_in_arrays_that_lie_side_by_side(rows):
+    """Pieces of 16 bytes, each of which is in one of them, follow one another in memory across their border."""
+    body = ZERO + FIELDS + COPY + ACQUIRE + LOAD + hopper.copy_out(256, 64, "%d3")
+    body = body.replace("swizzle_mode.shared::cta.b1024.b32 [%r1], 0", "swizzle_mode.shared::cta.b1024.b32 [%r1], 2")
+    whole, z = np.arange(512, dtype=np.uint32), np.zeros(64, np.uint32)
+    args = [np.uint64(whole.ctypes.data), np.zeros(64, np.uint32), z]
+    parts = [whole[: 16 * rows], whole[16 * rows :]]
+    report = simulator.launch(text_of(body), "k", 1, 64, args, memory=parts, limit=100000)
+    assert not report.findings, [str(finding) for finding in report.findings]
+    np.testing.assert_array_equal(z.view(np.uint8), hopper.swizzle(whole[80:144].view(np.uint8), 64))
+    touched = sum(each.read for each in report.profile.touched)
+    assert touched >= 8
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_a_map_replaced_while_a_load_is_on_its_way(seed):
     """It was read when the load was issued: CUTLASS's grouped products rest on that."""

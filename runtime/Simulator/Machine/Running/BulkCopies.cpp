@@ -274,16 +274,20 @@ bool checkRuns(Warp &warp, const BulkCopy &copy) {
   return true;
 }
 
-/// Marks the sectors of a stretch that was checked; reductions read what they change.
-void touch(Warp &warp, const BulkCopy &copy, Address address, uint32_t bytes) {
+/// Marks the sectors of a stretch of runs that were checked, each by itself: allocations may lie side by side. Reductions
+/// read what they change.
+void touch(Warp &warp, const BulkCopy &copy, Address address, uint32_t bytes, uint32_t each) {
   Worker &worker = *warp.worker;
   if (!worker.grid->touchedSectors.counts())
     return;
   const Allocation *&known = worker.lastAllocation[copy.pc];
-  if (!known || !known->contains(address, bytes))
-    known = worker.grid->view->find(address, bytes);
   const bool loads = copy.kind == BulkKind::Load;
-  worker.grid->touchedSectors.mark(*known, address, bytes, loads || copy.reduce, !loads, worker.touched);
+  const uint32_t step = known && known->contains(address, bytes) ? bytes : each;
+  for (const Address end = address + bytes; address < end; address += step) {
+    if (!known || !known->contains(address, step))
+      known = worker.grid->view->find(address, step);
+    worker.grid->touchedSectors.mark(*known, address, step, loads || copy.reduce, !loads, worker.touched);
+  }
 }
 
 /// Counts the sectors and bytes that a copy moves in global memory, and what it brings to other blocks.
@@ -300,12 +304,12 @@ void count(Warp &warp, const BulkCopy &copy) {
     counters.clusterBytesCopied += copy.bytes * (blocks - (copy.destinations >> warp.block->rank & 1));
   }
   uint64_t sectors = 0, bytes = 0, last = ~uint64_t{0};
-  eachStretch(copy.runs, [&](Address address, uint32_t size, uint32_t) {
+  eachStretch(copy.runs, [&](Address address, uint32_t size, uint32_t each) {
     const uint64_t first = address >> 5, end = (address + size - 1) >> 5;
     sectors += end - first + (first != last);
     last = end;
     bytes += size;
-    touch(warp, copy, address, size);
+    touch(warp, copy, address, size, each);
   });
   RecordCost &cost = warp.worker->costs[copy.pc];
   const bool reads = copy.kind == BulkKind::Load;
