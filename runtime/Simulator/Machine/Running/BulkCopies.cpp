@@ -246,8 +246,24 @@ bool checkGlobal(Warp &warp, const BulkCopy &copy, const BulkRun &run) {
   return false;
 }
 
+/// Divides a run at the end of its first byte's allocation, where another one follows: arrays of the host may lie side by
+/// side.
+void divideAtBorder(Warp &warp, BulkCopy &copy, size_t index) {
+  const BulkRun run = copy.runs[index];
+  const MemoryView &view = *warp.block->grid->view;
+  const Allocation *known = warp.worker->lastAllocation[copy.pc];
+  if (!run.global || (known && known->contains(run.global, run.bytes)))
+    return;
+  const Allocation *first = view.find(run.global, 1);
+  if (!first || first->contains(run.global, run.bytes) || !view.find(first->end(), 1))
+    return;
+  const auto bytes = uint32_t(first->end() - run.global);
+  copy.runs[index].bytes = bytes;
+  copy.runs.insert(copy.runs.begin() + long(index) + 1, {run.shared + bytes, run.bytes - bytes, first->end()});
+}
+
 /// Checks what a copy moves at both ends; false where it may not.
-bool checkRuns(Warp &warp, const BulkCopy &copy) {
+bool checkRuns(Warp &warp, BulkCopy &copy) {
   const uint64_t size = warp.block->shared.size();
   if (copy.kind == BulkKind::Load && uint64_t(copy.object) + 8 > size) {
     report(
@@ -261,7 +277,9 @@ bool checkRuns(Warp &warp, const BulkCopy &copy) {
                   copy.source.begin, size));
     return false;
   }
-  for (const BulkRun &run : copy.runs) {
+  for (size_t i = 0; i < copy.runs.size(); ++i) {
+    divideAtBorder(warp, copy, i);
+    const BulkRun &run = copy.runs[i];
     if (uint64_t(run.shared) + run.bytes > size) {
       report(warp, FindingKind::OutOfBounds, copy.lane,
              format("{} {} bytes at byte {} of shared memory, of which the block has {}",
