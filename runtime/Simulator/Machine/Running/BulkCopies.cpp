@@ -47,8 +47,8 @@ std::vector<SharedRange> rangesOf(const BulkCopy &copy, bool inBounds) {
   return ranges;
 }
 
-/// Calls `visit(address, bytes, each)` for what runs have in global memory, in order: runs of one size whose bytes follow
-/// one another there, as those of a swizzled row do, at once where that is a power of two.
+/// Calls `visit(address, bytes, each)` for what runs have in global memory, in order: runs of one size whose bytes
+/// follow one another there, as those of a swizzled row do, at once where that is a power of two.
 template <typename Visit> void eachStretch(const std::vector<BulkRun> &runs, Visit visit) {
   constexpr uint32_t granule = 16; // of which smaller runs may share one
   for (size_t i = 0; i < runs.size();) {
@@ -246,8 +246,8 @@ bool checkGlobal(Warp &warp, const BulkCopy &copy, const BulkRun &run) {
   return false;
 }
 
-/// Divides a run at the end of its first byte's allocation, where another one follows: arrays of the host may lie side by
-/// side.
+/// Divides a run at the end of its first byte's allocation, where another one follows: arrays of the host may lie side
+/// by side.
 void divideAtBorder(Warp &warp, BulkCopy &copy, size_t index) {
   const BulkRun run = copy.runs[index];
   const MemoryView &view = *warp.block->grid->view;
@@ -292,8 +292,8 @@ bool checkRuns(Warp &warp, BulkCopy &copy) {
   return true;
 }
 
-/// Marks the sectors of a stretch of runs that were checked, each by itself: allocations may lie side by side. Reductions
-/// read what they change.
+/// Marks the sectors of a stretch of runs that were checked, each by itself: allocations may lie side by side.
+/// Reductions read what they change.
 void touch(Warp &warp, const BulkCopy &copy, Address address, uint32_t bytes, uint32_t each) {
   Worker &worker = *warp.worker;
   if (!worker.grid->touchedSectors.counts())
