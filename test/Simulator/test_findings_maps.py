@@ -55,6 +55,44 @@ def test_a_map_that_the_kernel_makes(seed, copied):
     assert (z == x[80:144]).all()
 
 
+@pytest.mark.parametrize("rows", [6, 7, 8])
+def test_a_box_in_arrays_that_lie_side_by_side(rows):
+    """Pieces of 16 bytes, each of which is in one of them, follow one another in memory across their border."""
+    body = ZERO + FIELDS + COPY + ACQUIRE + LOAD + hopper.copy_out(256, 64, "%d3")
+    body = body.replace("swizzle_mode.shared::cta.b1024.b32 [%r1], 0", "swizzle_mode.shared::cta.b1024.b32 [%r1], 2")
+    whole, z = np.arange(512, dtype=np.uint32), np.zeros(64, np.uint32)
+    args = [np.uint64(whole.ctypes.data), np.zeros(64, np.uint32), z]
+    parts = [whole[: 16 * rows], whole[16 * rows :]]
+    report = simulator.launch(text_of(body), "k", 1, 64, args, memory=parts, limit=100000)
+    assert not report.findings, [str(finding) for finding in report.findings]
+    np.testing.assert_array_equal(z.view(np.uint8), hopper.swizzle(whole[80:144].view(np.uint8), 64))
+    touched = sum(each.read for each in report.profile.touched)
+    assert touched >= 8
+
+
+@pytest.mark.parametrize("border", [4, 100, 252])
+@pytest.mark.parametrize("seed", [0, 3])
+def test_copies_across_arrays_that_lie_side_by_side(border, seed):
+    """Loads, stores and reductions of bytes that two arrays share, at any border between words."""
+    x, y, z = np.arange(1, 65, dtype=np.uint32), np.zeros(64, np.uint32), np.full(64, 7, np.uint32)
+    body = "ld.param.u64 %d1, [y]; ld.param.u64 %d3, [z];\n" + INIT + expect(256) + bulk_load(256) + wait()
+    body += "@%p0 cp.async.bulk.global.shared::cta.bulk_group [%d1], [%r1], 256;\n"
+    body += "@%p0 cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%d3], [%r1], 256;\n"
+    body += "@%p0 cp.async.bulk.commit_group; @%p0 cp.async.bulk.wait_group 0;"
+    parts = [part for each in (x, y, z) for part in (each[: border // 4], each[border // 4 :])]
+    args = [np.uint64(each.ctypes.data) for each in (x, y, z)]
+    if any(int(each) % 16 for each in args):
+        pytest.skip("NumPy put an array at no multiple of 16")
+    report = simulator.launch(text_of(body), "k", 1, 64, args, memory=parts, seed=seed)
+    assert not report.findings, [str(finding) for finding in report.findings]
+    np.testing.assert_array_equal(y, x)
+    np.testing.assert_array_equal(z, x + 7)
+    assert report.counters["bulk_bytes_read"] == 256 and report.counters["bulk_bytes_written"] == 512
+    shorter = [*parts[:3], parts[3][:-1], *parts[4:]]  # one word of y is in no array
+    report = simulator.launch(text_of(body), "k", 1, 64, args, memory=shorter, seed=seed)
+    assert [found.kind for found in report.findings] == ["out-of-bounds"], list(map(str, report.findings))
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_a_map_replaced_while_a_load_is_on_its_way(seed):
     """It was read when the load was issued: CUTLASS's grouped products rest on that."""

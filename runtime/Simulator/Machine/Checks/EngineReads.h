@@ -42,8 +42,8 @@ private:
 /// fence.proxy.async by the lanes of `mask`.
 void fenceProxy(Warp &warp, uint32_t mask);
 
-/// An engine is to write for a lane where threads wrote without a fence between: an advisory, since widely used code rests on
-/// barriers.
+/// An engine is to write for a lane where threads wrote without a fence between: an advisory, since widely used code
+/// rests on barriers.
 void adviseFence(Warp &warp, unsigned lane, const BulkRun &run);
 
 /// Whether no engine may still read a range, as far as a warp knows.

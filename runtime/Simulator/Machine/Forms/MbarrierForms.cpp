@@ -90,9 +90,9 @@ struct LaneOperation {
   Block &block; ///< whose shared memory the object lies in
   unsigned lane;
   uint64_t address;
-  std::byte *at;    ///< where the object lies
-  uint64_t object;  ///< its bits before
-  uint64_t operand; ///< count, state or parity
+  std::byte *at;      ///< where the object lies
+  uint64_t object;    ///< its bits before
+  uint64_t operand;   ///< count, state or parity
   bool found = false; ///< asked for a phase that was over already, and acquired what it left
 
   uint32_t offset() const { return uint32_t(address & rankOffsetMask); }
@@ -206,8 +206,8 @@ bool missesInit(const LaneOperation &op) {
   return true;
 }
 
-/// Lanes use their own block's mbarrier knowing that it was initialised, or are reported: whoever comes to it first finds
-/// other bytes. Later arrivals hide that from the shadow, which knows the last write alone.
+/// Lanes use their own block's mbarrier knowing that it was initialised, or are reported: whoever comes to it first
+/// finds other bytes. Later arrivals hide that from the shadow, which knows the last write alone.
 void checkInit(const LaneOperation &op, uint32_t lanes) {
   auto known = op.block.mbarriers.find(op.offset());
   if (known == op.block.mbarriers.end() || !tracksShared(op.warp))

@@ -47,8 +47,8 @@ std::vector<SharedRange> rangesOf(const BulkCopy &copy, bool inBounds) {
   return ranges;
 }
 
-/// Calls `visit(address, bytes, each)` for what runs have in global memory, in order: runs of one size whose bytes follow
-/// one another there, as those of a swizzled row do, at once where that is a power of two.
+/// Calls `visit(address, bytes, each)` for what runs have in global memory, in order: runs of one size whose bytes
+/// follow one another there, as those of a swizzled row do, at once where that is a power of two.
 template <typename Visit> void eachStretch(const std::vector<BulkRun> &runs, Visit visit) {
   constexpr uint32_t granule = 16; // of which smaller runs may share one
   for (size_t i = 0; i < runs.size();) {
@@ -246,8 +246,24 @@ bool checkGlobal(Warp &warp, const BulkCopy &copy, const BulkRun &run) {
   return false;
 }
 
+/// Divides a run at the end of its first byte's allocation, where another one follows: arrays of the host may lie side
+/// by side.
+void divideAtBorder(Warp &warp, BulkCopy &copy, size_t index) {
+  const BulkRun run = copy.runs[index];
+  const MemoryView &view = *warp.block->grid->view;
+  const Allocation *known = warp.worker->lastAllocation[copy.pc];
+  if (!run.global || (known && known->contains(run.global, run.bytes)))
+    return;
+  const Allocation *first = view.find(run.global, 1);
+  if (!first || first->contains(run.global, run.bytes) || !view.find(first->end(), 1))
+    return;
+  const auto bytes = uint32_t(first->end() - run.global);
+  copy.runs[index].bytes = bytes;
+  copy.runs.insert(copy.runs.begin() + long(index) + 1, {run.shared + bytes, run.bytes - bytes, first->end()});
+}
+
 /// Checks what a copy moves at both ends; false where it may not.
-bool checkRuns(Warp &warp, const BulkCopy &copy) {
+bool checkRuns(Warp &warp, BulkCopy &copy) {
   const uint64_t size = warp.block->shared.size();
   if (copy.kind == BulkKind::Load && uint64_t(copy.object) + 8 > size) {
     report(
@@ -261,7 +277,9 @@ bool checkRuns(Warp &warp, const BulkCopy &copy) {
                   copy.source.begin, size));
     return false;
   }
-  for (const BulkRun &run : copy.runs) {
+  for (size_t i = 0; i < copy.runs.size(); ++i) {
+    divideAtBorder(warp, copy, i);
+    const BulkRun &run = copy.runs[i];
     if (uint64_t(run.shared) + run.bytes > size) {
       report(warp, FindingKind::OutOfBounds, copy.lane,
              format("{} {} bytes at byte {} of shared memory, of which the block has {}",
@@ -274,16 +292,20 @@ bool checkRuns(Warp &warp, const BulkCopy &copy) {
   return true;
 }
 
-/// Marks the sectors of a stretch that was checked; reductions read what they change.
-void touch(Warp &warp, const BulkCopy &copy, Address address, uint32_t bytes) {
+/// Marks the sectors of a stretch of runs that were checked, each by itself: allocations may lie side by side.
+/// Reductions read what they change.
+void touch(Warp &warp, const BulkCopy &copy, Address address, uint32_t bytes, uint32_t each) {
   Worker &worker = *warp.worker;
   if (!worker.grid->touchedSectors.counts())
     return;
   const Allocation *&known = worker.lastAllocation[copy.pc];
-  if (!known || !known->contains(address, bytes))
-    known = worker.grid->view->find(address, bytes);
   const bool loads = copy.kind == BulkKind::Load;
-  worker.grid->touchedSectors.mark(*known, address, bytes, loads || copy.reduce, !loads, worker.touched);
+  const uint32_t step = known && known->contains(address, bytes) ? bytes : each;
+  for (const Address end = address + bytes; address < end; address += step) {
+    if (!known || !known->contains(address, step))
+      known = worker.grid->view->find(address, step);
+    worker.grid->touchedSectors.mark(*known, address, step, loads || copy.reduce, !loads, worker.touched);
+  }
 }
 
 /// Counts the sectors and bytes that a copy moves in global memory, and what it brings to other blocks.
@@ -300,12 +322,12 @@ void count(Warp &warp, const BulkCopy &copy) {
     counters.clusterBytesCopied += copy.bytes * (blocks - (copy.destinations >> warp.block->rank & 1));
   }
   uint64_t sectors = 0, bytes = 0, last = ~uint64_t{0};
-  eachStretch(copy.runs, [&](Address address, uint32_t size, uint32_t) {
+  eachStretch(copy.runs, [&](Address address, uint32_t size, uint32_t each) {
     const uint64_t first = address >> 5, end = (address + size - 1) >> 5;
     sectors += end - first + (first != last);
     last = end;
     bytes += size;
-    touch(warp, copy, address, size);
+    touch(warp, copy, address, size, each);
   });
   RecordCost &cost = warp.worker->costs[copy.pc];
   const bool reads = copy.kind == BulkKind::Load;

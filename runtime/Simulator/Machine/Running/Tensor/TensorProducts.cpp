@@ -22,8 +22,8 @@ constexpr const char *noPair = "expected a cluster with another block for '.cta_
 bool isHalf(const TensorOperation &op) { return !op.form->pair && !op.form->stationary && op.shape.m == 64; }
 /// Rows of a block's product, or of its part of a pair's.
 uint32_t rowsInBlock(const TensorOperation &op) { return op.shape.m / (op.form->pair ? 2 : 1); }
-/// Into how many parts D's columns are divided, of which each has lanes of its own, one after another: two of 128 rows of
-/// a pair, and with .ws as many as there is room for.
+/// Into how many parts D's columns are divided, of which each has lanes of its own, one after another: two of 128 rows
+/// of a pair, and with .ws as many as there is room for.
 uint32_t partsOf(const TensorOperation &op) {
   return op.form->stationary || (op.form->pair && op.shape.m == 128) ? tensorLanes / rowsInBlock(op) : 1;
 }

@@ -135,8 +135,8 @@ struct TensorFences {
 struct TensorMemory {
   std::vector<uint32_t> cells;       ///< by lane, then column
   std::vector<TensorRegion> regions; ///< by group of lanes, then column
-  /// Ranges that were written last, of which no part was read since: products add to one D again and again. Their regions
-  /// say so when they are settled.
+  /// Ranges that were written last, of which no part was read since: products add to one D again and again. Their
+  /// regions say so when they are settled.
   struct Written {
     TensorRange range;
     TensorStamp write;
