@@ -77,6 +77,7 @@ enum class Beside : uint8_t {
   Pairs,    // a score_mod or a mask that reads an element of each pair: `readsPairs`
   Scores,   // a score_mod whose gradient takes scores, which stay until dP is there: `keepsScores`
   Heads,    // heads that share keys, whose tiles of keys go through one after another
+  Documents // a number of each query and key: `anyPart` is of documents
 };
 
 /// Rows, columns, warps, stages, and channels of wide values.
@@ -107,16 +108,28 @@ constexpr Row table[] = {
     {Form::Forward, Element::Half, Channels::Narrow, 64, {256, 128, 8, 3}, Unit::Tensor, Beside::Nothing},
     {Form::Forward, Element::Half, Channels::Narrow, 128, {256, 64, 8, 3}, Unit::Tensor},
     {Form::Forward, Element::Half, Channels::Narrow, any, {128, 64, 4, 2}, Unit::Tensor},
-    {Form::Query, Element::Half, Channels::Narrow, 64, {128, 64, 4, 2}, Unit::Tensor},
-    {Form::QueryAlongDiagonal, Element::Half, Channels::Narrow, 64, {128, 64, 4, 2}, Unit::Tensor},
+    {Form::Query, Element::Half, Channels::Narrow, 64, {128, 64, 4, 2}, Unit::Tensor, Beside::Nothing},
+    {Form::Query, Element::Half, Channels::Narrow, 64, {128, 32, 4, 2}, Unit::Tensor, Beside::Scores},
     {Form::Query, Element::Half, Channels::Narrow, 128, {256, 64, 8, 2}, Unit::Tensor},
+    {Form::QueryAlongDiagonal, Element::Half, Channels::Narrow, 64, {128, 64, 4, 2}, Unit::Tensor, Beside::Nothing},
+    {Form::QueryAlongDiagonal, Element::Half, Channels::Narrow, 64, {128, 32, 4, 2}, Unit::Tensor, Beside::Scores},
     {Form::QueryAlongDiagonal, Element::Half, Channels::Narrow, 128, {256, 64, 8, 2}, Unit::Tensor},
     {Form::Query, Element::Half, Channels::Narrow, any, {128, 32, 4, 2}, Unit::Tensor},
-    {Form::Keys, Element::Half, Channels::Narrow, 64, {256, 64, 8, 2}, Unit::Tensor},
-    {Form::KeysAlongDiagonal, Element::Half, Channels::Narrow, 64, {256, 64, 8, 2}, Unit::Tensor},
+    {Form::Keys, Element::Half, Channels::Narrow, 64, {256, 32, 8, 2}, Unit::Tensor, Beside::Documents},
+    {Form::Keys, Element::Half, Channels::Narrow, 128, {128, 64, 4, 2}, Unit::Tensor, Beside::Documents},
+    {Form::Keys, Element::Half, Channels::Narrow, 64, {256, 64, 8, 2}, Unit::Tensor, Beside::Nothing},
+    {Form::Keys, Element::Half, Channels::Narrow, 64, {256, 64, 8, 2}, Unit::Tensor, Beside::Pairs},
+    {Form::Keys, Element::Half, Channels::Narrow, 64, {256, 64, 8, 2}, Unit::Tensor, Beside::Heads},
+    {Form::Keys, Element::Half, Channels::Narrow, 64, {256, 32, 8, 2}, Unit::Tensor},
     {Form::Keys, Element::Half, Channels::Narrow, 128, {128, 128, 4, 2}, Unit::Tensor, Beside::Nothing},
-    {Form::KeysAlongDiagonal, Element::Half, Channels::Narrow, 128, {128, 128, 4, 2}, Unit::Tensor, Beside::Nothing},
     {Form::Keys, Element::Half, Channels::Narrow, 128, {128, 64, 4, 2}, Unit::Tensor},
+    {Form::KeysAlongDiagonal, Element::Half, Channels::Narrow, 64, {256, 32, 8, 2}, Unit::Tensor, Beside::Documents},
+    {Form::KeysAlongDiagonal, Element::Half, Channels::Narrow, 128, {128, 64, 4, 2}, Unit::Tensor, Beside::Documents},
+    {Form::KeysAlongDiagonal, Element::Half, Channels::Narrow, 64, {256, 64, 8, 2}, Unit::Tensor, Beside::Nothing},
+    {Form::KeysAlongDiagonal, Element::Half, Channels::Narrow, 64, {256, 64, 8, 2}, Unit::Tensor, Beside::Pairs},
+    {Form::KeysAlongDiagonal, Element::Half, Channels::Narrow, 64, {256, 64, 8, 2}, Unit::Tensor, Beside::Heads},
+    {Form::KeysAlongDiagonal, Element::Half, Channels::Narrow, 64, {256, 32, 8, 2}, Unit::Tensor},
+    {Form::KeysAlongDiagonal, Element::Half, Channels::Narrow, 128, {128, 128, 4, 2}, Unit::Tensor, Beside::Nothing},
     {Form::KeysAlongDiagonal, Element::Half, Channels::Narrow, 128, {128, 64, 4, 2}, Unit::Tensor},
     {Form::KeysAlone, Element::Half, Channels::Narrow, any, {128, 32, 4, 2}, Unit::Tensor},
     {Form::Values, Element::Half, Channels::Narrow, any, {128, 64, 4, 2}, Unit::Tensor},
@@ -238,6 +251,8 @@ bool serves(Beside beside, Form form, const Attend &attend) {
     return keepsScores(attend);
   case Beside::Heads:
     return attend.sharedGroup() > 1;
+  case Beside::Documents:
+    return anyPart(attend.patterns, llvm::IsaPred<attn::DocumentAttr>);
   }
   llvm_unreachable("all are handled");
 }
