@@ -1099,6 +1099,8 @@ def WarpTensorMemory : Pass<"warp-tensor-memory", "::mlir::func::FuncOp"> {
     what threads compute is stored before the product that starts from it, what they compute with is loaded as late as the
     tile still holds it. An operand a in registers is stored to columns of its own. Before a product, the threads of its
     warpgroup meet where they have accessed tensor memory since the last. Tiles that are not needed at once share columns.
+    A kernel with a `scf.while` that reads memory, whose blocks may wait for one another, asks for as much shared memory that
+    no block waits for columns beside one that has them.
 
     Needs: roles that are split (`warp-split-roles`): it comes last.
 

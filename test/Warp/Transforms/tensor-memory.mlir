@@ -279,4 +279,47 @@ module attributes {warp.target = "sm_100a"} {
     %d = warp.wgmma %a, %b, %c {shape = array<i32: 128, 64, 16>} : !a * !b -> !sums
     return %d : !sums
   }
+
+  // A block that others wait for is to have its columns: of 64 columns there are eight on a multiprocessor, and the shared
+  // memory of nine does not fit. A loop that asks for nothing, and a load outside of one, wait for nobody.
+  // CHECK-LABEL: func.func @waiting
+  // CHECK-SAME: warp.shared_bytes = 24960 : i64
+  func.func @waiting(%a: !a, %b: !b, %s: !slots, %lock: !tile.ptr<i32>) -> !sums attributes {tile.schedule = #tile.schedule<warps = 4, stages = 2>, warp.shared_bytes = 24576 : i64} {
+    %area, %lanes = warp.tensor_begin %s {barriers = 8 : i32, columns = 512 : i32} : !slots
+    %zero = arith.constant dense<0.0> : !sums
+    %free = arith.constant 0 : i32
+    %taken = arith.constant 1 : i32
+    scf.while : () -> () {
+      %old = tile.atomic_cas %lock, %free, %taken : (!tile.ptr<i32>, i32, i32) -> i32
+      %waits = arith.cmpi eq, %old, %taken : i32
+      scf.condition(%waits)
+    } do {
+      scf.yield
+    }
+    %d = warp.wgmma %a, %b, %zero {shape = array<i32: 128, 64, 16>} : !a * !b -> !sums
+    %done = warp.wgmma_wait %d {pending = 0 : i32} : !sums
+    warp.tensor_end %area {columns = 512 : i32}
+    return %done : !sums
+  }
+
+  // CHECK-LABEL: func.func @not_waiting
+  // CHECK-SAME: warp.shared_bytes = 24576 : i64
+  func.func @not_waiting(%a: !a, %b: !b, %s: !slots, %lock: !tile.ptr<i32>, %n: i32) -> !sums attributes {tile.schedule = #tile.schedule<warps = 4, stages = 2>, warp.shared_bytes = 24576 : i64} {
+    %area, %lanes = warp.tensor_begin %s {barriers = 8 : i32, columns = 512 : i32} : !slots
+    %zero = arith.constant dense<0.0> : !sums
+    %one = arith.constant 1 : i32
+    %read = tile.load %lock : !tile.ptr<i32>
+    %x = scf.while (%i = %read) : (i32) -> i32 {
+      %more = arith.cmpi slt, %i, %n : i32
+      scf.condition(%more) %i : i32
+    } do {
+    ^bb0(%i: i32):
+      %next = arith.addi %i, %one : i32
+      scf.yield %next : i32
+    }
+    %d = warp.wgmma %a, %b, %zero {shape = array<i32: 128, 64, 16>} : !a * !b -> !sums
+    %done = warp.wgmma_wait %d {pending = 0 : i32} : !sums
+    warp.tensor_end %area {columns = 512 : i32}
+    return %done : !sums
+  }
 }

@@ -369,6 +369,7 @@ void TensorMemory::runOnOperation() {
   ColumnPlaces places(kernel);
   if (places.fit()) {
     places.set(begin);
+    places.keepOthersOff();
     return splitResults(kernel);
   }
   if (mark)

@@ -3,7 +3,9 @@
 
 #include "compiler/Target/TargetInfo.h"
 #include "dialects/Tile/IR/Schedule.h"
+#include "dialects/Tile/IR/TileOps.h"
 #include "dialects/Warp/Layout/WgmmaLayouts.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
 #include "llvm/ADT/SetVector.h"
@@ -195,6 +197,31 @@ void ColumnPlaces::set(TensorBeginOp begin) {
       end.setColumns(columns);
   });
   begin.setColumns(columns);
+}
+
+/// Whether a block goes on asking memory for what others are to write there.
+static bool mayWaitForBlocks(func::FuncOp kernel) {
+  auto asks = [](Operation *op) {
+    return isa<tile::LoadOp, tile::AtomicRMWOp, tile::AtomicCASOp>(op) ? WalkResult::interrupt()
+                                                                       : WalkResult::advance();
+  };
+  return kernel
+      .walk([&](scf::WhileOp loop) {
+        return loop.walk(asks).wasInterrupted() ? WalkResult::interrupt() : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
+void ColumnPlaces::keepOthersOff() {
+  const int64_t blocks = target.warpgroups.tensorColumns / (columns * groups);
+  const int64_t byWarps = target.maxWarpsPerProcessor / tile::scheduleOf(kernel).warps;
+  if (std::min<int64_t>(byWarps, target.maxBlocksPerProcessor) <= blocks || !mayWaitForBlocks(kernel))
+    return;
+  constexpr int64_t granule = 128;
+  const int64_t least = target.sharedBytesPerProcessor / (blocks + 1) - target.reservedSharedBytes + 1;
+  auto asked = kernel->getAttrOfType<IntegerAttr>(sharedBytesAttrName);
+  const int64_t bytes = std::max(asked ? asked.getInt() : 0, int64_t(llvm::alignTo(least, granule)));
+  kernel->setAttr(sharedBytesAttrName, Builder(kernel.getContext()).getI64IntegerAttr(bytes));
 }
 
 void ColumnPlaces::report() {

@@ -33,6 +33,9 @@ public:
   bool fit() const;
   /// Has the ops name columns, and gives the kernel as many as they take.
   void set(TensorBeginOp begin);
+  /// Has a kernel whose blocks may wait for one another ask for as much shared memory that a multiprocessor holds no more of
+  /// them than it has columns for: one that waits for columns would otherwise be waited for.
+  void keepOthersOff();
   /// An error that says what takes the columns.
   void report();
 
