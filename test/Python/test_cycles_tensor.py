@@ -419,8 +419,8 @@ def test_explain_says_cycles_of_tensor_memory(tmp_path, capsys):
                 name
             )
     forward = max(known["attend"]["loops"], key=lambda loop: loop["matrix_instructions"])
-    # two warpgroups of 128 rows, 64 keys, 128 channels: scores of 64 columns take the least of an instruction, 44 cycles
-    # where 32 would be their share, values of 128 columns 64
+    # two warpgroups of 128 rows, 64 keys, 128 channels: an instruction takes 44 cycles at the least, where scores of 64
+    # columns would take 32; values of 128 columns take 64
     assert forward["matrix_cycles"] == 2 * (128 // 16 * 44 + 64 // 16 * 64)
     assert main(["explain", str(file), "--cycles", "--target", "sm_100a", "--forward-only"]) == 0
     said = capsys.readouterr().out
