@@ -58,6 +58,13 @@ def drawn(case, B=2):
     return q, k, v, {name: apart[torch.randperm(len(apart))].view(B, case.Hkv) for name in case.descales}
 
 
+def aim(monkeypatch, target):
+    """Has programs compiled for a target, and run by a device that runs it."""
+    monkeypatch.setenv("WEFT_TARGET", target)
+    if target == "sm_100a":
+        monkeypatch.setenv("WEFT_DEVICE", "simulator:sm_100a")
+
+
 #: how many products an instruction of a target whose sums keep about 14 bits adds at once
 STEPS = {"sm_89": 16, "sm_90a": 32}
 
@@ -106,11 +113,11 @@ def references(target, *args, **options):
         yield reference(*args, **options, product=narrow_scores(STEPS[target]))
 
 
-@pytest.mark.parametrize("target", ["sm_80", "sm_89", "sm_90a"])
+@pytest.mark.parametrize("target", ["sm_80", "sm_89", "sm_90a", "sm_100a"])
 @pytest.mark.parametrize("name", CASES)
 def test_attend(seed, monkeypatch, name, target):
     torch.manual_seed(seed)
-    monkeypatch.setenv("WEFT_TARGET", target)
+    aim(monkeypatch, target)
     case = CASES[name]
     q, k, v, factors = drawn(case)
     with poisoned():
@@ -142,10 +149,10 @@ def laid(x, how):
     return x
 
 
-@pytest.mark.parametrize("target", ["sm_80", "sm_89", "sm_90a"])
+@pytest.mark.parametrize("target", ["sm_80", "sm_89", "sm_90a", "sm_100a"])
 def test_random_calls(seed, monkeypatch, target):
     """Any sizes, layouts, sinks, biases and divisions of keys; the LSE too."""
-    monkeypatch.setenv("WEFT_TARGET", target)
+    aim(monkeypatch, target)
     torch.manual_seed(seed)
     draw = random.Random(seed)
     patterns = {None: None, "causal": (weft.causal(), lambda n, m: m <= n)}
@@ -197,11 +204,11 @@ def test_programs_and_packed_sequences(seed, monkeypatch):
         torch.testing.assert_close(out[:, :, first:past].double(), exact, rtol=2**-8, atol=2**-7)
 
 
-@pytest.mark.parametrize("target", ["sm_80", "sm_90a"])
+@pytest.mark.parametrize("target", ["sm_80", "sm_90a", "sm_100a"])
 def test_decode(seed, monkeypatch, target):
     """Queries of 8 bits over a cache of them, in pages."""
     torch.manual_seed(seed)
-    monkeypatch.setenv("WEFT_TARGET", target)
+    aim(monkeypatch, target)
     pages, table = torch.randn(2, 5, 16, 2, 64).to(E4M3), torch.tensor([[3, 1], [0, 4]], dtype=torch.int32)
     q, lengths, scale = (
         torch.randn(2, 4, 1, 64).to(E4M3),
