@@ -180,12 +180,15 @@ def test_the_zeros_of_lgamma(seed):
 
 @pytest.mark.parametrize("name", ["j0", "j1", "y0", "y1"])
 def test_bessel_functions_far_out(name, seed):
-    """Also where x in turns has no digits behind the point, and the function is small."""
+    """Also where x in turns has no digits behind the point, and the function is small. A sine that is as far off as PTX
+    allows, 2^-20.5, is 1.9e-7 of an amplitude of sqrt(2 / 8π).
+    """
+    allowed = 3.5e-7 if LOOSE else 2e-7
     spread = Spread(seed)
     x = np.r_[spread.over(8, 100), spread.sizes(3, 26), spread.sizes(26, 46)]
     exact = in_float64(name)(x.astype(np.float64))
-    assert np.abs(applied(name, x)[0] - exact).max() < 3e-7
-    assert np.abs(applied(name, spread.sizes(46, 128))[0]).max() < 3e-7
+    assert np.abs(applied(name, x)[0] - exact).max() < allowed
+    assert np.abs(applied(name, spread.sizes(46, 128))[0]).max() < allowed
 
 
 def test_the_gamma_function_of_integers():

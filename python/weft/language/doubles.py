@@ -169,6 +169,12 @@ def exp(x: tensor) -> tensor:
     return _known(x, scaled(part, k))
 
 
+def half_exp(x: tensor) -> tensor:
+    """Half of e to the power x, also where all of it would be infinite."""
+    part, k = exp_of_bounded(minimum(maximum(x, -1400.0), 1400.0))
+    return _known(x, scaled(part, k - 1))
+
+
 def exp2(x: tensor) -> tensor:
     """2 to the power x."""
     bounded = minimum(maximum(x, -2000.0), 2000.0)

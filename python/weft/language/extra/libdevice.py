@@ -340,15 +340,22 @@ def cospi(x: Any) -> tensor:
     return _same_type("cospi", lambda v: _turned(v, lambda r: sin(mul(sub(0.5, abs(r)), 2 * _HALF_PI))), x)
 
 
+def _half_exponential(v: tensor) -> tensor:
+    """Half of e to a power, which overflows later than the power does."""
+    if v.dtype == float64:
+        return doubles.half_exp(v)
+    root = _exponential(mul(v, 0.5))
+    return mul(mul(root, 0.5), root)
+
+
 @builtin
 def sinh(x: Any) -> tensor:
     """The hyperbolic sine."""
 
     def function(v: tensor) -> tensor:
         less = expm1(abs(v))
-        half = _exponential(mul(abs(v), 0.5))  # exp(v) itself overflows before the sine does
         size = mul(0.5, add(less, truediv(less, add(less, 1.0))))
-        return _operation("copysign", where(compare("<", abs(v), 22.0), size, mul(mul(half, 0.5), half)), v)
+        return _operation("copysign", where(compare("<", abs(v), 22.0), size, _half_exponential(abs(v))), v)
 
     return _same_type("sinh", function, x)
 
@@ -358,8 +365,8 @@ def cosh(x: Any) -> tensor:
     """The hyperbolic cosine."""
 
     def function(v: tensor) -> tensor:
-        half = _exponential(mul(abs(v), 0.5))
-        return fma(mul(half, 0.5), half, truediv(0.5, mul(half, half)))
+        half = _half_exponential(abs(v))
+        return add(half, truediv(0.25, half))
 
     return _same_type("cosh", function, x)
 

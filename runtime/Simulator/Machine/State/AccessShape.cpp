@@ -21,7 +21,7 @@ typedef uint64_t Words __attribute__((vector_size(64)));
     std::memcpy(&there, apart + i, sizeof there);
     different |= (here - there) ^ first;
     there += place;
-    std::memcpy(places + i, &there, sizeof there);
+    std::memcpy(static_cast<void *>(places + i), &there, sizeof there);
   }
   return __builtin_reduce_or(different) == 0;
 }

@@ -125,7 +125,7 @@ void TensorMultiplier::store(const std::vector<uint32_t> &fragments, uint32_t *d
       std::memcpy(&odd, lanes + 32, sizeof odd);
       Word8 words = __builtin_shufflevector(even, odd, 0, 4, 1, 5, 2, 6, 3, 7);
       for (size_t i = 0; i < 8 && product_.d == AccumulatorType::F16; ++i) {
-        const float value = std::bit_cast<float>(uint32_t(words[i]));
+        const float value = std::bit_cast<float>(words[i]);
         words[i] = value != value ? 0x7fffu : floatToHalf(value);
       }
       std::memcpy(d + row * stride + 8 * tile, &words, sizeof words);

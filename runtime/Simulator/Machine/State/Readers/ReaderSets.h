@@ -5,6 +5,7 @@
 // read, and two granules that come from one set by the same read have the same set again. A set never changes.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <unordered_map>
 #include <vector>
