@@ -1307,7 +1307,7 @@ def WarpShareExponentials : Pass<"warp-share-exponentials", "::mlir::func::FuncO
     Needs: products of warpgroups whose operands are in shared memory (`warp-stage-wgmma`).
 
     Rejects: nothing. Targets without arithmetic of two f32 at once are left alone, where a polynomial takes longer than the
-    unit does, and powers of which a thread has fewer than 16.
+    unit does, powers of which a thread has fewer than 16, and loops around others.
 
     ```mlir
     #a = #warp.layout<[128, 128], register = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [0, 32], [0, 64]], lane = [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0]], warp = [[32, 0], [64, 0]]>

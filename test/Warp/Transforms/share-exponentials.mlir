@@ -101,3 +101,30 @@ module attributes {warp.target = "sm_100a"} {
     return %r : tensor<128x32xf32, #a>
   }
 }
+
+// -----
+
+#a = #warp.layout<[128, 32], register = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16]], lane = [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0]], warp = [[32, 0], [64, 0]]>
+#q = #warp.layout<[128, 16], offset = [[0, 1], [0, 2], [0, 4], [0, 8], [1, 0], [2, 0], [4, 8], [8, 0], [16, 0], [32, 0], [64, 0]]>
+#k = #warp.layout<[16, 32], offset = [[1, 0], [2, 0], [4, 0], [8, 0], [0, 1], [0, 2], [8, 4], [0, 8], [0, 16]]>
+
+// A loop around another one is left alone: the inner one has what counts, and its own products.
+// CHECK-LABEL: func.func @around
+// CHECK-NOT: warp.by_polynomial
+module attributes {warp.target = "sm_100a"} {
+  func.func @around(%n: i32, %q: !warp.shared<128x16xf16, #q>, %k: !warp.shared<16x32xf16, #k>, %x: tensor<128x32xf32, #a>) -> tensor<128x32xf32, #a> attributes {tile.schedule = #tile.schedule<warps = 4, stages = 1>} {
+    %c0 = arith.constant 0 : i32
+    %c1 = arith.constant 1 : i32
+    %z = arith.constant dense<0.0> : tensor<128x32xf32, #a>
+    %r = scf.for %i = %c0 to %n step %c1 iter_args(%s = %x) -> (tensor<128x32xf32, #a>) : i32 {
+      %d = warp.wgmma %q, %k, %z {shape = array<i32: 128, 32, 16>} : !warp.shared<128x16xf16, #q> * !warp.shared<16x32xf16, #k> -> tensor<128x32xf32, #a>
+      %e = warp.wgmma_wait %d {pending = 0 : i32} : tensor<128x32xf32, #a>
+      %f = scf.for %j = %c0 to %n step %c1 iter_args(%t = %e) -> (tensor<128x32xf32, #a>) : i32 {
+        %w = math.exp2 %t : tensor<128x32xf32, #a>
+        scf.yield %w : tensor<128x32xf32, #a>
+      }
+      scf.yield %f : tensor<128x32xf32, #a>
+    }
+    return %r : tensor<128x32xf32, #a>
+  }
+}

@@ -82,6 +82,11 @@ static int bestShare(const Clocks &clocks, ArrayRef<math::Exp2Op> powers, int wa
   return best;
 }
 
+/// Whether another loop is in one: it has an iteration of its own to weigh.
+static bool hasLoop(scf::ForOp loop) {
+  return loop.getBody()->walk([](scf::ForOp) { return WalkResult::interrupt(); }).wasInterrupted();
+}
+
 static void shareExponentials(scf::ForOp loop, int warps, const TargetInfo &target) {
   SmallVector<math::Exp2Op> powers = powersIn(loop);
   const Clocks clocks{clocksOfProducts(loop, target), clocksOfSpecials(loop, warps, target),
@@ -107,5 +112,8 @@ void ShareExponentials::runOnOperation() {
   auto schedule = kernel->getAttrOfType<tile::ScheduleAttr>(tile::scheduleAttrName);
   if (!target.float32Pairs || !schedule)
     return;
-  kernel.walk([&](scf::ForOp loop) { shareExponentials(loop, schedule.getWarps(), target); });
+  kernel.walk([&](scf::ForOp loop) {
+    if (!hasLoop(loop))
+      shareExponentials(loop, schedule.getWarps(), target);
+  });
 }
