@@ -155,7 +155,7 @@ ELEMENTARY = {
     "acos": (lambda s: s.over(-1, 1), mp.acos, 2),
     "sinh": (lambda s: s.signed(-60, 9.4), mp.sinh, 2),
     "cosh": (lambda s: s.signed(-60, 9.4), mp.cosh, 2),
-    "tanh": (lambda s: s.signed(-60, 6), mp.tanh, 2),
+    "tanh": (lambda s: s.signed(-60, 6), mp.tanh, 2.5),
     "asinh": (lambda s: s.signed(-60, 1000), mp.asinh, 3),
     "acosh": (lambda s: 1 + s.sizes(-50, 900), mp.acosh, 3),
     "atanh": (lambda s: s.over(-1, 1), mp.atanh, 2),
