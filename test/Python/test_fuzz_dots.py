@@ -3,6 +3,7 @@
 A failing one is printed as small as it could be made, with the seed that draws it.
 """
 
+import itertools
 import os
 import re
 
@@ -23,8 +24,6 @@ CHANGES_PLACES = re.compile(r"^ *(v\d+), (v\d+) = \2, \1$", re.MULTILINE)
 
 def fault(drawn, target):
     """What is wrong with a kernel, and its PTX; neither where it cannot be judged."""
-    if target == "sm_90a" and CHANGES_PLACES.search(drawn.text):
-        return "", ""
     try:
         verdict = judged(drawn, target)
     except UnfitError:
@@ -41,15 +40,16 @@ def still_fails(drawn, target):
 
 @pytest.mark.parametrize("target", INSTRUCTIONS)
 def test_random_products(target, seed):
-    count, made = COUNT if target == "sm_100a" else COUNT // 2, 0
-    for number in range(seed, seed + count):
+    count, made = COUNT if target == "sm_100a" else COUNT // 3, 0
+    numbers = (n for n in itertools.count(seed) if target == "sm_100a" or not CHANGES_PLACES.search(draw(n).text))
+    for number in itertools.islice(numbers, count):
         wrong, ptx = fault(draw(number), target)
         if wrong:
             small = shrunk(draw(number), lambda each: still_fails(each, target))
             launched = f"{small.programs} programs of {small.warps} warps, {small.stages} stages, n = {small.counts}"
             pytest.fail(f"seed {number}: {wrong}\nsmaller: {fault(small, target)[0]}\n{launched}\n{small.text}")
         made += INSTRUCTIONS[target] in ptx
-    assert made >= count // 6
+    assert made >= count // 4
 
 
 def test_a_wrong_result_is_seen(monkeypatch):

@@ -163,16 +163,10 @@ def exp_of_bounded(x: tensor) -> tuple[tensor, tensor]:
     return horner(rest, (1.0, 1.0, *known.EXP)), k
 
 
-def exp(x: tensor) -> tensor:
-    """e to the power x."""
+def exp(x: tensor, halved: bool = False) -> tensor:
+    """e to the power x, or half of that, also where all of it would be infinite."""
     part, k = exp_of_bounded(minimum(maximum(x, -1400.0), 1400.0))
-    return _known(x, scaled(part, k))
-
-
-def half_exp(x: tensor) -> tensor:
-    """Half of e to the power x, also where all of it would be infinite."""
-    part, k = exp_of_bounded(minimum(maximum(x, -1400.0), 1400.0))
-    return _known(x, scaled(part, k - 1))
+    return _known(x, scaled(part, k - 1 if halved else k))
 
 
 def exp2(x: tensor) -> tensor:

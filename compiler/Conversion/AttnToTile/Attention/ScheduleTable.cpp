@@ -77,7 +77,7 @@ enum class Beside : uint8_t {
   Pairs,    // a score_mod or a mask that reads an element of each pair: `readsPairs`
   Scores,   // a score_mod whose gradient takes scores, which stay until dP is there: `keepsScores`
   Heads,    // heads that share keys, whose tiles of keys go through one after another
-  Documents // a number of each query and key: `anyPart` is of documents
+  Documents // a pattern that reads a number of each query and each key
 };
 
 /// Rows, columns, warps, stages, and channels of wide values.

@@ -14,30 +14,28 @@ using namespace mlir;
 namespace weft {
 namespace {
 
-/// Lowers `Op` by a function of one f32; narrower types go through f32, f64 by `Wide` unless that is void.
-template <typename Op, typename Wide = void> void addF32(LoweringTable &table, Value (*function)(Value, Emitter &)) {
-  table.add<Op>([function](Op op, Emitter &e) -> LogicalResult {
-    Type type = registerType(op.getType());
-    if (type.isF64() && std::is_void_v<Wide>)
-      return op.emitOpError("is not available for f64; cast to f32 before");
-    return e.perRegister(op, [&](ArrayRef<Value> in) -> Value {
-      if constexpr (!std::is_void_v<Wide>)
-        if (type.isF64())
-          return Wide::create(e.b, e.loc, type, in[0]);
-      return truncateFromF32(function(extendToF32(in[0], e), e), type, e);
-    });
+/// Lowers an op by a function of one f32; narrower types go through f32, f64 by `Wide` unless that is void.
+template <typename Wide, typename Op> LogicalResult lowerF32(Op op, Emitter &e, Value (*function)(Value, Emitter &)) {
+  Type type = registerType(op.getType());
+  if (type.isF64() && std::is_void_v<Wide>)
+    return op.emitOpError("is not available for f64; cast to f32 before");
+  return e.perRegister(op, [&](ArrayRef<Value> in) -> Value {
+    if constexpr (!std::is_void_v<Wide>)
+      if (type.isF64())
+        return Wide::create(e.b, e.loc, type, in[0]);
+    return truncateFromF32(function(extendToF32(in[0], e), e), type, e);
   });
+}
+
+template <typename Op, typename Wide = void> void addF32(LoweringTable &table, Value (*function)(Value, Emitter &)) {
+  table.add<Op>([function](Op op, Emitter &e) { return lowerF32<Wide>(op, e, function); });
 }
 
 /// Powers of two: by the unit for special functions, or a share of them by polynomials.
 LogicalResult lowerExp2(math::Exp2Op op, Emitter &e) {
-  Type type = registerType(op.getType());
-  if (type.isF64())
-    return op.emitOpError("is not available for f64; cast to f32 before");
   auto share = op->getAttrOfType<IntegerAttr>(warp::byPolynomialAttrName);
-  if (!share || !type.isF32())
-    return e.perRegister(
-        op, [&](ArrayRef<Value> in) -> Value { return truncateFromF32(f32::exp2(extendToF32(in[0], e), e), type, e); });
+  if (!share || !registerType(op.getType()).isF32())
+    return lowerF32<void>(op, e, f32::exp2);
   ArrayRef<Value> in = e.registers(op.getOperand());
   Registers results;
   while (results.size() < in.size()) {

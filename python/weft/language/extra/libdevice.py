@@ -343,7 +343,7 @@ def cospi(x: Any) -> tensor:
 def _half_exponential(v: tensor) -> tensor:
     """Half of e to a power, which overflows later than the power does."""
     if v.dtype == float64:
-        return doubles.half_exp(v)
+        return doubles.exp(v, halved=True)
     root = _exponential(mul(v, 0.5))
     return mul(mul(root, 0.5), root)
 
