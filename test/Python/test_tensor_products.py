@@ -32,6 +32,14 @@ def judge(kernel, *args, **options):
     return report
 
 
+def run_block(kernel, arrays, seed):
+    """One block of a kernel, in which nothing is at fault."""
+    report = weft.simulator.launch(
+        kernel.ptx, kernel.name, 1, 32 * kernel.num_warps, arrays, shared=kernel.shared_bytes, seed=seed
+    )
+    assert report.findings == []
+
+
 #: Lines of 32, 64 and 128 bytes and panels of them; two tiles of a warpgroup; warpgroups along both axes. Instructions
 #: of 64 rows, whose sums lie in half of the lanes, and of 128.
 TILES = [
@@ -117,10 +125,7 @@ def test_integers(warps, turned):
     stored = b if turned else np.ascontiguousarray(b.T)
     for seed in range(3):
         c = np.full((128, 64), -(2**31), np.int32)
-        report = weft.simulator.launch(
-            kernel.ptx, kernel.name, 1, 32 * kernel.num_warps, [a, stored, c], shared=kernel.shared_bytes, seed=seed
-        )
-        assert report.findings == []
+        run_block(kernel, [a, stored, c], seed)
         np.testing.assert_array_equal(c, a.astype(np.int64) @ b.astype(np.int64))
 
 
@@ -224,11 +229,7 @@ def test_sums_that_go_several_ways(swaps):
             two = two * 0.5
     for seed in range(4):
         out = np.full((128, 64), np.nan, np.float32)
-        report = weft.simulator.launch(
-            kernel.ptx, kernel.name, 1, 32 * kernel.num_warps, [a, b, out, np.int32(swaps)],
-            shared=kernel.shared_bytes, seed=seed,
-        )  # fmt: skip
-        assert report.findings == []
+        run_block(kernel, [a, b, out, np.int32(swaps)], seed)
         np.testing.assert_allclose(out, 3.0 * (once + one) + 3.0 * two, atol=1e-4)
 
 
@@ -255,11 +256,7 @@ def test_sums_that_are_read_late():
     once = a.astype(np.float64) @ b.astype(np.float64)
     for seed in range(4):
         out, half = np.full((128, 64), np.nan, np.float32), np.full((128, 64), np.nan, np.float16)
-        report = weft.simulator.launch(
-            kernel.ptx, kernel.name, 1, 32 * kernel.num_warps, [a, b, out, half],
-            shared=kernel.shared_bytes, seed=seed,
-        )  # fmt: skip
-        assert report.findings == []
+        run_block(kernel, [a, b, out, half], seed)
         np.testing.assert_allclose(out, 12.0 * once, atol=1e-4)
         np.testing.assert_allclose(half, 3.0 * once, rtol=1e-3, atol=1e-4)
 
@@ -291,11 +288,7 @@ def test_operands_that_take_turns(n):
     left = np.clip(once, -2, 2) * (n + 1) + sum(2 * np.clip(once + i, -3, 3) for i in range(n))
     for seed in range(2):
         out = np.full((128, 64), np.nan, np.float32)
-        report = weft.simulator.launch(
-            kernel.ptx, kernel.name, 1, 32 * kernel.num_warps, [a, b, out, np.int32(n)],
-            shared=kernel.shared_bytes, seed=seed,
-        )  # fmt: skip
-        assert report.findings == []
+        run_block(kernel, [a, b, out, np.int32(n)], seed)
         np.testing.assert_array_equal(out, left @ y)
 
 
