@@ -4,12 +4,13 @@
 #include "compiler/Target/NVPTX/EmitPTX.h"
 #include "compiler/Support/ProcessorTime.h"
 #include "compiler/Support/Remarks.h"
-#include "compiler/Target/NVPTX/AddressesInLoops.h"
 #include "compiler/Target/NVPTX/BackEnd.h"
+#include "compiler/Target/NVPTX/Machine/AddressesInLoops.h"
+#include "compiler/Target/NVPTX/Machine/OrderForRegisters.h"
+#include "compiler/Target/NVPTX/Machine/ProductsUnderWay.h"
+#include "compiler/Target/NVPTX/Machine/RecomputeNumbers.h"
+#include "compiler/Target/NVPTX/Machine/WideProducts.h"
 #include "compiler/Target/NVPTX/Optimise.h"
-#include "compiler/Target/NVPTX/OrderForRegisters.h"
-#include "compiler/Target/NVPTX/RecomputeNumbers.h"
-#include "compiler/Target/NVPTX/WideProducts.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/Transforms/Passes.h"
 #include "mlir/IR/DialectRegistry.h"
@@ -284,7 +285,7 @@ FailureOr<EmittedPTX> emitPTX(ModuleOp module, const TargetInfo &target, EmitOpt
                         target.registersPerProcessor};
   auto ownPasses = [&]() -> llvm::SmallVector<llvm::Pass *> {
     return {createWideProducts(), createAddressesInLoops(), createRecomputeNumbers(),
-            createOrderForRegisters(limits, reports)};
+            createOrderForRegisters(limits, reports), createProductsUnderWay()};
   };
   std::optional<std::string> text = selectInstructions(*llvmModule, *machine, ownPasses, options.verify);
   if (!text)

@@ -5,9 +5,9 @@
 
 #include "compiler/Target/NVPTX/Optimise.h"
 #include "compiler/Target/NVPTX/ConstantsLast.h"
+#include "compiler/Target/NVPTX/Machine/WideProducts.h"
 #include "compiler/Target/NVPTX/ScaleIndices.h"
 #include "compiler/Target/NVPTX/ShareAddresses.h"
-#include "compiler/Target/NVPTX/WideProducts.h"
 #include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"

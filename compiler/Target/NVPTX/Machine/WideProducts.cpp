@@ -11,9 +11,9 @@
 //
 // A product of 64 bits is three instructions of the machine, and its factors are two registers each.
 
-#include "compiler/Target/NVPTX/WideProducts.h"
-#include "compiler/Target/NVPTX/AddressesInLoops.h"
-#include "compiler/Target/NVPTX/OrderForRegisters.h"
+#include "compiler/Target/NVPTX/Machine/WideProducts.h"
+#include "compiler/Target/NVPTX/Machine/AddressesInLoops.h"
+#include "compiler/Target/NVPTX/Machine/OrderForRegisters.h"
 #include "llvm/CodeGen/MachineFunctionPass.h"
 #include "llvm/CodeGen/MachineInstrBuilder.h"
 #include "llvm/CodeGen/MachineRegisterInfo.h"

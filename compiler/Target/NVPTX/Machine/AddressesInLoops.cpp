@@ -10,8 +10,8 @@
 // ptxas makes the sum of a base and such a product one instruction, and keeps 32 bits of it across the loop; that of a base
 // and a sum is two, of 64 bits.
 
-#include "compiler/Target/NVPTX/AddressesInLoops.h"
-#include "compiler/Target/NVPTX/OrderForRegisters.h"
+#include "compiler/Target/NVPTX/Machine/AddressesInLoops.h"
+#include "compiler/Target/NVPTX/Machine/OrderForRegisters.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/CodeGen/MachineDominators.h"

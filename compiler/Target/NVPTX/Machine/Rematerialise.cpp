@@ -9,8 +9,8 @@
 //
 // An instruction in place of two that write a register to memory and read it back.
 
-#include "compiler/Target/NVPTX/Rematerialise.h"
-#include "compiler/Target/NVPTX/BlockGraph.h"
+#include "compiler/Target/NVPTX/Machine/Rematerialise.h"
+#include "compiler/Target/NVPTX/Machine/BlockGraph.h"
 #include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"

@@ -8,9 +8,9 @@
 // it mostly finds one and hides more latency. So only blocks are touched that fit in none of the orders tried here;
 // what those save need not be spilt.
 
-#include "compiler/Target/NVPTX/OrderForRegisters.h"
-#include "compiler/Target/NVPTX/BlockGraph.h"
-#include "compiler/Target/NVPTX/Rematerialise.h"
+#include "compiler/Target/NVPTX/Machine/OrderForRegisters.h"
+#include "compiler/Target/NVPTX/Machine/BlockGraph.h"
+#include "compiler/Target/NVPTX/Machine/Rematerialise.h"
 #include "llvm/CodeGen/MachineFunctionPass.h"
 #include "llvm/CodeGen/MachineRegisterInfo.h"
 #include <optional>

@@ -10,8 +10,8 @@
 // A loop whose products fill all registers then spills those that later loops need. What is used within a loop is computed
 // before it. Numbers in which threads differ, rows and the masks of what is stored, are computed again behind all loops.
 
-#include "compiler/Target/NVPTX/RecomputeNumbers.h"
-#include "compiler/Target/NVPTX/OrderForRegisters.h"
+#include "compiler/Target/NVPTX/Machine/RecomputeNumbers.h"
+#include "compiler/Target/NVPTX/Machine/OrderForRegisters.h"
 #include "llvm/ADT/DepthFirstIterator.h"
 #include "llvm/ADT/PostOrderIterator.h"
 #include "llvm/CodeGen/MachineDominators.h"

@@ -1,7 +1,7 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // See BlockGraph.h.
 
-#include "compiler/Target/NVPTX/BlockGraph.h"
+#include "compiler/Target/NVPTX/Machine/BlockGraph.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/PostOrderIterator.h"
 #include "llvm/ADT/STLExtras.h"
