@@ -353,9 +353,14 @@ def sinh(x: Any) -> tensor:
     """The hyperbolic sine."""
 
     def function(v: tensor) -> tensor:
-        less = expm1(abs(v))
-        size = mul(0.5, add(less, truediv(less, add(less, 1.0))))
-        return _operation("copysign", where(compare("<", abs(v), 22.0), size, _half_exponential(abs(v))), v)
+        less, half = expm1(abs(v)), _half_exponential(abs(v))
+        if v.dtype == float64:  # the larger term is rounded once, and so is what is taken from it
+            near = sub(less, truediv(mul(less, less), add(add(less, less), 2.0)))
+            size = where(compare("<", abs(v), 0.88), near, sub(half, truediv(0.25, half)))
+        else:
+            size = mul(0.5, add(less, truediv(less, add(less, 1.0))))
+            size = where(compare("<", abs(v), 22.0), size, half)
+        return _operation("copysign", size, v)
 
     return _same_type("sinh", function, x)
 

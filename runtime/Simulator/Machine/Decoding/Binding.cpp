@@ -122,6 +122,8 @@ void Decoder::bindOperands(Binding &binding, std::string_view pattern) {
     case 'p':
       binding.record.op[count] = binding.truth(operand);
       break;
+    default:
+      binding.fail(format("'{}' names no role of an operand in the table of forms", item));
     }
     ++count;
   }
