@@ -262,7 +262,7 @@ static void findUnordered(func::FuncOp kernel, MutableArrayRef<Need> needs, int6
     a->unordered.insert(b);
     b->unordered.insert(a);
   };
-  walkSharedFlow(kernel.getBody(), {[](Operation *, bool) {}, note, /*endsOrder=*/false});
+  walkSharedFlow(kernel.getBody(), {[](Operation *, Unfinished) {}, note, /*endsOrder=*/false});
 }
 
 int64_t weft::warp::leastSharedBytes(func::FuncOp kernel) {

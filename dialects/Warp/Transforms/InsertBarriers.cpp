@@ -131,10 +131,12 @@ template <typename Ops> static void eraseBarriers(Ops ops) {
 void InsertBarriers::runOnOperation() {
   if (getOperation().isDeclaration())
     return;
-  auto wait = [](Operation *op, bool forCopies) {
+  auto wait = [](Operation *op, Unfinished before) {
     OpBuilder builder(op);
-    if (forCopies)
+    if (before.copies)
       AsyncWaitOp::create(builder, op->getLoc(), builder.getI32IntegerAttr(0));
+    if (before.products)
+      WgmmaWaitOp::create(builder, op->getLoc(), ValueRange(), /*pending=*/0);
     BarrierOp::create(builder, op->getLoc());
   };
   walkSharedFlow(getOperation().getBody(), {wait, [](const SharedBytes &, const SharedBytes &) {}});

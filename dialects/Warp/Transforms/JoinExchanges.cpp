@@ -121,7 +121,7 @@ static int64_t barriersOf(func::FuncOp kernel, const TargetInfo &target) {
   constexpr int64_t trips = 8;
   placeShared(kernel, target);
   llvm::SetVector<Operation *> waiting;
-  walkSharedFlow(kernel.getBody(), {[&](Operation *op, bool) { waiting.insert(op); }, [](auto &, auto &) {}});
+  walkSharedFlow(kernel.getBody(), {[&](Operation *op, Unfinished) { waiting.insert(op); }, [](auto &, auto &) {}});
   auto runsOf = [&](Operation *op) {
     int64_t runs = 1;
     for (Operation *parent = op->getParentOp(); parent != kernel; parent = parent->getParentOp())

@@ -642,8 +642,8 @@ def WarpInsertBarriers : Pass<"warp-insert-barriers", "::mlir::func::FuncOp"> {
   let summary = "insert a barrier wherever one thread's access to shared memory must wait for another's";
   let description = [{
     A barrier is inserted before an access to shared memory that overlaps an earlier one, one of them a write, with no
-    barrier between them on some path. Rings (tiles of several stages) are left alone: `warp-pipeline` orders their
-    accesses itself. Its barriers before a kernel's first access to shared memory and behind its last one go, and
+    barrier between them on some path. Copies and products of warpgroups under way are waited for before. Rings (tiles of
+    several stages) are left alone: `warp-pipeline` orders their accesses itself. Its barriers before a kernel's first access to shared memory and behind its last one go, and
     those between which and the one before is nothing but arithmetic, on all ways there.
 
     Needs: places in shared memory (`warp-allocate-shared`).

@@ -20,11 +20,11 @@ static void addTile(Accesses &accesses, Value shared, bool isWrite) {
   }
 }
 
-/// What is left after a barrier: copies under way.
+/// What is left after a barrier: copies and products under way.
 static Accesses afterBarrier(const Accesses &pending) {
   Accesses left;
   for (const SharedBytes &access : pending)
-    if (access.isUnderWay)
+    if (access.isUnfinished())
       left.insert(access);
   return left;
 }
@@ -35,6 +35,29 @@ static Accesses afterWait(const Accesses &pending) {
   Accesses left;
   for (SharedBytes access : pending) {
     access.isUnderWay = false;
+    left.insert(access);
+  }
+  return left;
+}
+
+/// What is left when another product has been started: those before are one further behind.
+static Accesses afterProduct(const Accesses &pending) {
+  Accesses left;
+  for (SharedBytes access : pending) {
+    if (access.productsSince >= 0)
+      access.productsSince = std::min(access.productsSince + 1, WgmmaWaitOp::mostPending);
+    left.insert(access);
+  }
+  return left;
+}
+
+/// What is left after a wait that the last `unfinished` products may outlast: the others' reads have been this warpgroup's,
+/// which others know after a barrier.
+static Accesses afterProductWait(const Accesses &pending, int unfinished) {
+  Accesses left;
+  for (SharedBytes access : pending) {
+    if (access.productsSince >= unfinished)
+      access.productsSince = -1;
     left.insert(access);
   }
   return left;
@@ -117,16 +140,22 @@ void Walk::regions(Operation &op, Accesses &pending) {
 
 /// Waits where an op's accesses ask for it; then tells what they meet nevertheless.
 void Walk::order(Operation &op, const Accesses &own, Accesses &pending) {
-  bool conflict = false, underWay = false;
+  bool conflict = false;
+  Unfinished before;
   for (const SharedBytes &access : own)
     for (const SharedBytes &earlier : pending)
       if (access.conflictsWith(earlier)) {
         conflict = true;
-        underWay |= earlier.isUnderWay;
+        before.copies |= earlier.isUnderWay;
+        before.products |= earlier.productsSince >= 0;
       }
   if (conflict) {
-    events.waits(&op, underWay);
-    pending = afterBarrier(underWay ? afterWait(pending) : pending);
+    events.waits(&op, before);
+    if (before.copies)
+      pending = afterWait(pending);
+    if (before.products)
+      pending = afterProductWait(pending, /*unfinished=*/0);
+    pending = afterBarrier(pending);
   }
   for (const SharedBytes &access : own)
     for (const SharedBytes &earlier : pending)
@@ -150,6 +179,10 @@ void Walk::visit(Operation &op, Accesses &pending) {
     pending = afterWait(pending);
     return;
   }
+  if (auto wait = dyn_cast<WgmmaWaitOp>(op)) {
+    pending = afterProductWait(pending, wait.getPending());
+    return;
+  }
   Accesses own = accessesOf(&op);
   order(op, own, pending);
   if (op.hasAttr(joinedAttrName))
@@ -164,8 +197,11 @@ void Walk::visit(Operation &op, Accesses &pending) {
     joined.clear();
     return;
   }
+  if (isa<WgmmaOp>(op))
+    pending = afterProduct(pending);
   for (SharedBytes access : own) {
     access.isUnderWay = isa<AsyncCopyOp>(op);
+    access.productsSince = isa<WgmmaOp>(op) ? 0 : -1;
     pending.insert(access);
   }
   if (op.getNumRegions() != 0)

@@ -317,6 +317,66 @@ func.func @boxes(%x: tensor<8x64xf16, #r>, %map: !warp.tensor_map, %n: i32) {
 
 // -----
 
+#acc = #warp.layout<[64, 16], register = [[0, 1], [8, 0], [0, 8]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], warp = [[16, 0], [32, 0]]>
+#b = #warp.layout<[16, 16], offset = [[0, 1], [0, 2], [0, 4], [0, 8], [1, 0], [2, 0], [4, 8], [8, 0]]>
+#r = #warp.layout<[16, 16], register = [[0, 1]], lane = [[0, 2], [0, 4], [0, 8], [1, 0], [2, 0]], warp = [[4, 0], [8, 0]]>
+
+module attributes {warp.target = "sm_90a"} {
+// A product reads its tile until it has been waited for, which no barrier before that is: what takes the tile's place
+// behind the loop waits for all warpgroups once more.
+// CHECK-LABEL: func.func @products_under_way
+// CHECK: scf.for
+// CHECK: warp.wgmma
+// CHECK-NEXT: warp.wgmma_wait {pending = 1 : i32}
+// CHECK-NEXT: warp.barrier
+// CHECK-NEXT: scf.yield
+// CHECK: warp.wgmma_wait %{{.*}} {pending = 0 : i32}
+// CHECK-NEXT: warp.barrier
+// CHECK-NEXT: warp.store_shared
+// CHECK-NOT: warp.barrier
+// CHECK: return
+func.func @products_under_way(%a: tensor<64x16xf16, #acc>, %x: tensor<16x16xf16, #r>, %zero: tensor<64x16xf32, #acc>, %n: i32) -> tensor<64x16xf32, #acc> {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %s = warp.alloc : !warp.shared<16x16xf16, #b>
+  warp.store_shared %x, %s : tensor<16x16xf16, #r> -> !warp.shared<16x16xf16, #b>
+  warp.barrier
+  %d = scf.for %i = %c0 to %n step %c1 iter_args(%c = %zero) -> (tensor<64x16xf32, #acc>) : i32 {
+    %e = warp.wgmma %a, %s, %c {shape = array<i32: 64, 16, 16>} : tensor<64x16xf16, #acc> * !warp.shared<16x16xf16, #b> -> tensor<64x16xf32, #acc>
+    warp.wgmma_wait {pending = 1 : i32}
+    warp.barrier
+    scf.yield %e : tensor<64x16xf32, #acc>
+  }
+  %done = warp.wgmma_wait %d {pending = 0 : i32} : tensor<64x16xf32, #acc>
+  warp.store_shared %x, %s : tensor<16x16xf16, #r> -> !warp.shared<16x16xf16, #b>
+  return %done : tensor<64x16xf32, #acc>
+}
+
+// Where nothing has waited for the product, that comes first. Of two, the first alone may be waited for.
+// CHECK-LABEL: func.func @none_has_waited
+// CHECK: warp.wgmma
+// CHECK-NEXT: warp.wgmma
+// CHECK-NEXT: warp.wgmma_wait {pending = 1 : i32}
+// CHECK-NEXT: warp.barrier
+// CHECK-NEXT: warp.store_shared
+// CHECK-NEXT: warp.wgmma_wait {pending = 0 : i32}
+// CHECK-NEXT: warp.barrier
+// CHECK-NEXT: warp.store_shared
+// CHECK-NEXT: return
+func.func @none_has_waited(%a: tensor<64x16xf16, #acc>, %x: tensor<16x16xf16, #r>, %zero: tensor<64x16xf32, #acc>) {
+  %s = warp.alloc : !warp.shared<16x16xf16, #b>
+  %t = warp.alloc : !warp.shared<16x16xf16, #b>
+  %d = warp.wgmma %a, %s, %zero {shape = array<i32: 64, 16, 16>} : tensor<64x16xf16, #acc> * !warp.shared<16x16xf16, #b> -> tensor<64x16xf32, #acc>
+  %e = warp.wgmma %a, %t, %zero {shape = array<i32: 64, 16, 16>} : tensor<64x16xf16, #acc> * !warp.shared<16x16xf16, #b> -> tensor<64x16xf32, #acc>
+  warp.wgmma_wait {pending = 1 : i32}
+  warp.store_shared %x, %s : tensor<16x16xf16, #r> -> !warp.shared<16x16xf16, #b>
+  warp.store_shared %x, %t : tensor<16x16xf16, #r> -> !warp.shared<16x16xf16, #b>
+  return
+}
+}
+
+// -----
+
 // A declaration has no block to put a barrier in.
 // CHECK-LABEL: func.func private @declared
 func.func private @declared(!warp.shared<4xf32, #warp.layout<[4], offset = [[1], [2]]>>)
