@@ -379,12 +379,22 @@ static bool isStraightArithmetic(Operation *op) {
          !(isa<arith::DivFOp>(op) && getElementTypeOrSelf(op->getResult(0).getType()).isF64());
 }
 
+/// Whether a kernel writes to the array that a load reads, as far as it is known.
+static bool isOfWrittenArray(func::FuncOp kernel, tile::LoadOp load, unsigned warps) {
+  std::optional<DeviceAccess> read = deviceAccessOf(load, warps);
+  auto visit = [&](Operation *op) {
+    std::optional<DeviceAccess> other = deviceAccessOf(op, warps);
+    return WalkResult(failure(other && other->writes && mayShareBase(*read, *other)));
+  };
+  return kernel.walk(visit).wasInterrupted();
+}
+
 /// Whether nothing becomes of a load's elements but what is stored, or added to memory, by the thread that holds them in
 /// its layout: what others load of them is for nothing, and may be what was stored already.
 static bool isForOwners(tile::LoadOp load, unsigned warps) {
-  constexpr size_t most = 64; // ops
-  LayoutAttr layout = layoutAttrOf(load.getType());
-  if (!layout || load.getIsVolatile() || repeatedThreadBits(load.getPtr().getType(), warps) == 0)
+  constexpr size_t most = 64;                       // ops
+  LayoutAttr layout = layoutAttrOf(load.getType()); // none of a scalar, which one thread holds for the others
+  if (load.getIsVolatile() || repeatedThreadBits(load.getPtr().getType(), warps) == 0)
     return false;
   llvm::SetVector<Value> made;
   made.insert(load.getResult());
@@ -412,7 +422,9 @@ void OrderAccesses::runOnOperation() {
   func::FuncOp kernel = getOperation();
   if (!kernel->hasAttr(tile::ordersAccessesAttrName))
     kernel.walk([&](tile::LoadOp load) {
-      if (isForOwners(load, tile::scheduleOf(kernel).warps))
+      const unsigned warps = tile::scheduleOf(kernel).warps;
+      const bool isScalar = !isa<RankedTensorType>(load.getType());
+      if (isForOwners(load, warps) && (!isScalar || isOfWrittenArray(kernel, load, warps)))
         load->setAttr(ofOwnersAttrName, UnitAttr::get(&getContext()));
     });
   State state;

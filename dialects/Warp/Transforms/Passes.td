@@ -1031,7 +1031,9 @@ def WarpOrderAccesses : Pass<"warp-order-accesses", "::mlir::func::FuncOp"> {
     what an earlier one touched, one of the two a write; before an atomic that releases, for which one thread acts; and
     between what acquires and the next access, with a fence after volatile loads. What a loop would be given for the sake
     of accesses before it alone goes before the loop. Of accesses that a loop moves by a stride, which meet where that is less
-    than their tiles reach, the block waits `where` the stride is. Kernels that carry `tile.orders_accesses` are given barriers for
+    than their tiles reach, the block waits `where` the stride is. One thread makes all accesses by scalars, but for loads,
+    which all threads make: of those whose values only go back to memory, by scalars too, it makes those of arrays that the
+    kernel writes alone (`warp.of_owners`). Kernels that carry `tile.orders_accesses` are given barriers for
     releases and acquires only. On those that carry `warp.arrays_apart`, whose arguments are promised to be arrays that
     share no memory, `warp.relied_apart` names the pairs of arguments of which use was made.
 

@@ -8,6 +8,8 @@
 #grid = #warp.layout<[4, 32], lane = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16]], warp = [[1, 0], [2, 0]]>
 #rows = #warp.layout<[4], lane = [[0], [0], [0], [0], [0]], warp = [[1], [2]]>
 #columns = #warp.layout<[32], lane = [[1], [2], [4], [8], [16]], warp = [[0], [0]]>
+#tall = #warp.layout<[4, 1], lane = [[0, 0], [0, 0], [0, 0], [0, 0], [0, 0]], warp = [[1, 0], [2, 0]]>
+#flat = #warp.layout<[1, 32], lane = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16]], warp = [[0, 0], [0, 0]]>
 !grid = tensor<4x32x!f32, #grid>
 
 module attributes {warp.target = "sm_80"} {
@@ -64,6 +66,65 @@ func.func @in_place(%x: !f32, %stride: i64, %n: i32) {
     tile.store %p, %w : !pointers
     %next = tile.addptr %p, %steps : !pointers, tensor<128xi64, #own>
     scf.yield %next : !pointers
+  }
+  return
+}
+
+// Blocks of four rows, one after another: what is in one row is of one thread, and of one iteration.
+// CHECK-LABEL: func.func @blocks_of_rows
+// CHECK-SAME: %[[STRIDE:[a-z0-9]+]]: i32
+// CHECK: scf.for
+// CHECK: arith.cmpi slt, %[[STRIDE]], %c32_i32
+// CHECK: warp.barrier where
+// CHECK-NEXT: tile.store
+// CHECK-NOT: warp.barrier
+// CHECK: return
+func.func @blocks_of_rows(%x: !f32, %stride: i32, %y: tensor<4x32xf32, #grid>, %n: i32) {
+  %c0 = arith.constant 0 : i32
+  %c4 = arith.constant 4 : i32
+  %r = tile.make_range {start = 0 : i32, end = 4 : i32} : tensor<4xi32, #rows>
+  %c = tile.make_range {start = 0 : i32, end = 32 : i32} : tensor<32xi32, #columns>
+  %c1 = tile.expand_dims %c {axis = 0 : i32} : tensor<32xi32, #columns> -> tensor<1x32xi32, #flat>
+  %c2 = tile.broadcast %c1 : tensor<1x32xi32, #flat> -> tensor<4x32xi32, #grid>
+  %b = tile.splat %x : !f32 -> !grid
+  %s = tile.splat %stride : i32 -> tensor<4xi32, #rows>
+  scf.for %i = %c0 to %n step %c4 : i32 {
+    %i1 = tile.splat %i : i32 -> tensor<4xi32, #rows>
+    %row = arith.addi %i1, %r : tensor<4xi32, #rows>
+    %at = arith.muli %row, %s : tensor<4xi32, #rows>
+    %at1 = tile.expand_dims %at {axis = 1 : i32} : tensor<4xi32, #rows> -> tensor<4x1xi32, #tall>
+    %at2 = tile.broadcast %at1 : tensor<4x1xi32, #tall> -> tensor<4x32xi32, #grid>
+    %o = arith.addi %at2, %c2 : tensor<4x32xi32, #grid>
+    %p = tile.addptr %b, %o : !grid, tensor<4x32xi32, #grid>
+    tile.store %p, %y : !grid
+  }
+  return
+}
+
+// Blocks that share a row are of two iterations: another thread may have it.
+// CHECK-LABEL: func.func @blocks_that_overlap
+// CHECK: scf.for
+// CHECK: warp.barrier{{$}}
+// CHECK-NEXT: tile.store
+// CHECK: return
+func.func @blocks_that_overlap(%x: !f32, %stride: i32, %y: tensor<4x32xf32, #grid>, %n: i32) {
+  %c0 = arith.constant 0 : i32
+  %c3 = arith.constant 3 : i32
+  %r = tile.make_range {start = 0 : i32, end = 4 : i32} : tensor<4xi32, #rows>
+  %c = tile.make_range {start = 0 : i32, end = 32 : i32} : tensor<32xi32, #columns>
+  %c1 = tile.expand_dims %c {axis = 0 : i32} : tensor<32xi32, #columns> -> tensor<1x32xi32, #flat>
+  %c2 = tile.broadcast %c1 : tensor<1x32xi32, #flat> -> tensor<4x32xi32, #grid>
+  %b = tile.splat %x : !f32 -> !grid
+  %s = tile.splat %stride : i32 -> tensor<4xi32, #rows>
+  scf.for %i = %c0 to %n step %c3 : i32 {
+    %i1 = tile.splat %i : i32 -> tensor<4xi32, #rows>
+    %row = arith.addi %i1, %r : tensor<4xi32, #rows>
+    %at = arith.muli %row, %s : tensor<4xi32, #rows>
+    %at1 = tile.expand_dims %at {axis = 1 : i32} : tensor<4xi32, #rows> -> tensor<4x1xi32, #tall>
+    %at2 = tile.broadcast %at1 : tensor<4x1xi32, #tall> -> tensor<4x32xi32, #grid>
+    %o = arith.addi %at2, %c2 : tensor<4x32xi32, #grid>
+    %p = tile.addptr %b, %o : !grid, tensor<4x32xi32, #grid>
+    tile.store %p, %y : !grid
   }
   return
 }

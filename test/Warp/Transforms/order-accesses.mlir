@@ -41,6 +41,48 @@ func.func @owners(%x: !f32) {
   return
 }
 
+// Scalars are written by one thread, in any order of addresses in the program's own; what is counted up in memory, it reads
+// alone.
+// CHECK-LABEL: func.func @counters
+// CHECK: tile.load %{{.*}} {warp.of_owners} : !tile.ptr<i32>
+// CHECK-NOT: warp.barrier
+// CHECK: return
+func.func @counters(%x: !tile.ptr<i16>, %counts: !i32, %n: i32) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  scf.for %i = %c0 to %n step %c1 : i32 {
+    %from = tile.addptr %x, %i : !tile.ptr<i16>, i32
+    %at = tile.load %from : !tile.ptr<i16>
+    %p = tile.addptr %counts, %at : !i32, i16
+    %count = tile.load %p : !i32
+    %next = arith.addi %count, %c1 : i32
+    tile.store %p, %next : !i32
+  }
+  tile.store %counts, %n : !i32
+  return
+}
+
+// Where a scalar says where a thread goes or what it accesses, all threads read it, and wait. What nobody writes all read,
+// too.
+// CHECK-LABEL: func.func @steps
+// CHECK-NOT: warp.of_owners
+// CHECK: tile.load
+// CHECK: warp.barrier
+// CHECK: tile.store
+// CHECK: return
+func.func @steps(%x: !i32, %y: !i32, %n: i32) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  scf.for %i = %c0 to %n step %c1 : i32 {
+    %at = tile.load %x : !i32
+    %p = tile.addptr %x, %at : !i32, i32
+    tile.store %p, %c1 : !i32
+  }
+  %v = tile.load %y : !i32
+  tile.store %x, %v : !i32
+  return
+}
+
 // Division of integers may branch, and would by what nobody read.
 // CHECK-LABEL: func.func @divided
 // CHECK-NOT: warp.of_owners

@@ -132,9 +132,20 @@ static bool byOneThread(const DeviceAccess &a, const DeviceAccess &b) {
          !a.isMadeByAll && !b.isMadeByAll;
 }
 
+/// Whether one thread makes both accesses, wherever they are: by scalars.
+static bool areOfOneThread(const DeviceAccess &a, const DeviceAccess &b) {
+  auto isByScalar = [](const DeviceAccess &each) {
+    return isa<tile::LoadOp, tile::StoreOp, tile::AtomicRMWOp, tile::AtomicCASOp>(each.op) &&
+           !isa<RankedTensorType>(each.pointer.getType()) && !each.isMadeByAll;
+  };
+  return isByScalar(a) && isByScalar(b);
+}
+
 /// Whether a thread that makes one access to an address makes the other one to it, and no other thread does: the same
 /// pointers, all different, held by the same threads.
 static bool isSameThread(const DeviceAccess &a, const DeviceAccess &b, bool sameIteration) {
+  if (areOfOneThread(a, b))
+    return true;
   if (a.pointer != b.pointer || !byOneThread(a, b))
     return false;
   Operation *maker = a.pointer.getDefiningOp();

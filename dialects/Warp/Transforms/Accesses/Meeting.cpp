@@ -94,11 +94,9 @@ private:
   bool foundStill = false, foundMoved = false;
 };
 
-/// How many strides lie between two accesses that count rows alike: `apart`, and any multiple of `step` more. `axis`: the
-/// one that rows of both lie along, where nothing else says which row it is.
+/// How many strides lie between two accesses that count rows alike: `apart`, and any multiple of `step` more.
 struct RowsApart {
   int64_t apart, step;
-  std::optional<unsigned> axis;
 
   bool mayBeNone() const { return step == 0 ? apart == 0 : apart % step == 0; }
   /// The fewest, other than none; 0 where there are never any.
@@ -388,20 +386,12 @@ static std::optional<RowsApart> rowsApart(const AffineSum &rows, const AffineSum
                                           bool sameIteration) {
   if (!isAlike(rows, others, rank))
     return std::nullopt;
-  RowsApart found{others.constant - rows.constant, 0, std::nullopt};
-  unsigned varying = 0;
-  for (auto [axis, coefficient] : llvm::enumerate(rows.axes)) {
+  RowsApart found{others.constant - rows.constant, 0};
+  for (int64_t coefficient : rows.axes)
     found.step = std::gcd(found.step, coefficient);
-    if (coefficient != 0 && varying++ == 0)
-      found.axis = axis;
-  }
   if (!sameIteration)
-    for (auto &[loop, coefficient] : rows.iterations) {
+    for (auto &[loop, coefficient] : rows.iterations)
       found.step = std::gcd(found.step, coefficient);
-      ++varying;
-    }
-  if (varying != 1 || found.apart != 0)
-    found.axis.reset();
   return found;
 }
 
@@ -431,6 +421,13 @@ static AffineSum takeRows(AffineAddress &address, Value stride) {
   return rows;
 }
 
+/// Where two accesses meet, if rows and columns of what meets are the same.
+static Meeting meetingInOneRow(const AffineAddress &x, const AffineAddress &y, const AffineSum &rows,
+                               const AffineSum &others, ArrayRef<int64_t> sizes, bool sameIteration) {
+  Equations left = settled(equationsOf({{&x, &y}, {&rows, &others}}, sizes, sameIteration), {0, 0});
+  return left.size() == 0 ? Meeting::Unknown : Zeros(left).find();
+}
+
 /// Where a stride is at least what the mask of both says that columns are less than, rows and columns of what meets are the
 /// same.
 static std::optional<FarStride> farByMask(const AffineAddress &x, const AffineAddress &y, const AffineSum &rows,
@@ -440,8 +437,7 @@ static std::optional<FarStride> farByMask(const AffineAddress &x, const AffineAd
   Value end = endOfColumns(x, y, {}, earlier, later, sizes.size());
   if (!end || !isAlike(rows, others, sizes.size()) || !(sameIteration || isOfOutside(rows)))
     return std::nullopt;
-  Equations left = settled(equationsOf({{&x, &y}, {&rows, &others}}, sizes, sameIteration), {0, 0});
-  return FarStride{stride, std::nullopt, end, left.size() == 0 ? Meeting::Unknown : Zeros(left).find()};
+  return FarStride{stride, std::nullopt, end, meetingInOneRow(x, y, rows, others, sizes, sameIteration)};
 }
 
 /// Where a stride is farther than elements of a tile reach from the first.
@@ -456,11 +452,8 @@ static std::optional<FarStride> farByReach(const AffineAddress &x, const AffineA
   Equations equations = equationsOf({{&x, &y}}, sizes, /*sameIteration=*/true);
   const int64_t reach = std::abs(equations.constants.front()) + equations.most(/*sum=*/0);
   FarStride far{stride, reach / between->least() + 1, {}, Meeting::Nowhere};
-  if (!between->mayBeNone())
-    return far;
-  if (between->axis && *between->axis < sizes.size())
-    sizes[*between->axis] = 1;
-  far.inOne = Zeros(equationsOf({{&x, &y}}, sizes, /*sameIteration=*/true)).find();
+  if (between->mayBeNone())
+    far.inOne = meetingInOneRow(x, y, rows, others, sizes, sameIteration);
   return far;
 }
 
