@@ -81,6 +81,13 @@ AxisInfo AxisAnalysis::lookup(Value value) const {
   return found == known.end() ? AxisInfo::unknown(rankOf(value)) : found->second;
 }
 
+const AxisSteps &AxisAnalysis::stepsOf(Value pointers) const {
+  auto [found, isNew] = steps.try_emplace(pointers);
+  if (isNew)
+    found->second = weft::stepsOf(pointers, *this);
+  return found->second;
+}
+
 void AxisAnalysis::update(Value value, const AxisInfo &info) {
   auto [entry, isNew] = known.try_emplace(value, info);
   if (!isNew) {

@@ -3,6 +3,7 @@
 // they repeat, what divides them. Vector widths and coalescing follow from it.
 #pragma once
 
+#include "compiler/Analysis/AddressSteps.h"
 #include "mlir/IR/ValueRange.h"
 #include "mlir/Interfaces/InferIntRangeInterface.h"
 #include "llvm/ADT/DenseMap.h"
@@ -70,6 +71,8 @@ public:
   ~AxisAnalysis();
   /// The facts on a value; for one the analysis has not seen, nothing known.
   AxisInfo lookup(mlir::Value value) const;
+  /// The steps of a tensor of pointers, which are looked for once.
+  const AxisSteps &stepsOf(mlir::Value pointers) const;
 
 private:
   void visit(mlir::Operation *op);
@@ -82,6 +85,7 @@ private:
 
   Promises promises;
   llvm::DenseMap<mlir::Value, AxisInfo> known;
+  mutable llvm::DenseMap<mlir::Value, AxisSteps> steps;
   std::unique_ptr<Assumptions> assumptions;
   llvm::DenseSet<mlir::Operation *> waiting; // what another visit may tell more, as a fact that it asks for has changed
 };

@@ -332,11 +332,22 @@ bool Planner::spreadThrough(Operation *op) {
   case OpKind::Elementwise:
   case OpKind::Reorder: {
     Choice operand = strongest(op->getOperands());
+    LayoutAttr given = plan.given.lookup(op);
+    if (given && operand.strength <= Strength::Memory)
+      return adopt(op, {given, Strength::Memory});
     return operand.layout && adopt(op, {plan.rules.layoutFromOperand(op, operand.layout), operand.strength});
   }
   default:
     return false;
   }
+}
+
+/// Whether elements lie apart in memory, and lanes that share them out store them by so much fewer instructions that
+/// addresses of their own are less.
+static bool storesApart(const Access &access, const LinearLayout &own, const LinearLayout &shares) {
+  constexpr int64_t leastTimes = 4;
+  return access.shape.size() == 1 && access.pointer.contiguity.front() == 1 &&
+         instructionsOf(shares, access, {}) * leastTimes <= instructionsOf(own, access, {});
 }
 
 LayoutAttr Planner::effectLayout(Operation *op) const {
@@ -359,7 +370,8 @@ LayoutAttr Planner::effectLayout(Operation *op) const {
   // Lanes that hold the same may each store a share of it: to choose among registers takes no exchange.
   LayoutAttr shares = attr(sharedOutLayout(own.getLayout(), accessWidth(own.getLayout(), access)));
   int64_t run = bytesPerRun(own.getLayout(), access);
-  if (run < best && bytesPerRun(shares.getLayout(), access) > run)
+  if ((run < best && bytesPerRun(shares.getLayout(), access) > run) ||
+      (plan.isFree(store.getPtr()) && storesApart(access, own.getLayout(), shares.getLayout())))
     own = shares;
   bool fullVectors = accessWidth(own.getLayout(), access) * access.elementBytes >= target.vectorBytes;
   if (fullVectors || bytesPerRun(own.getLayout(), access) >= best)
@@ -584,6 +596,9 @@ Access accessOf(Operation *op, const AxisAnalysis &axes, const TargetInfo &targe
                 mostElements(op, target)};
   if (mask)
     access.mask = axes.lookup(mask);
+  const unsigned fastest = access.shape.empty() ? 0 : fastestFirst(access.pointer).front();
+  if (access.shape.size() > 1 && access.pointer.contiguity[fastest] < access.shape[fastest])
+    access.steps = axes.stepsOf(pointer);
   return access;
 }
 

@@ -19,7 +19,7 @@
 
 namespace weft {
 
-/// Layouts given to some accesses; the others choose theirs.
+/// Layouts given to some accesses, and to arithmetic that takes what is loaded otherwise; the others choose theirs.
 using Preferred = llvm::DenseMap<mlir::Operation *, warp::LayoutAttr>;
 
 /// The layouts of one kernel.

@@ -127,17 +127,47 @@ LinearLayout defaultLayout(ArrayRef<int64_t> shape, int warps) {
   return blockedLayout(shape, order, 1, warps);
 }
 
+/// How many bytes lie between neighbours along an axis, as far as is known and more than none.
+static int64_t bytesBetween(const Access &access, unsigned axis) {
+  const AxisStep step = access.steps.empty() ? AxisStep() : access.steps[axis];
+  bool isKnown = step.run > 1 && step.by != 0;
+  return isKnown ? std::abs(step.by) * access.elementBytes : std::numeric_limits<int64_t>::max();
+}
+
+/// The axes in the order in which lanes follow them. Where the fastest one counts up in runs that end in a sector or has
+/// no neighbours at all, those go first whose neighbours lie nearest.
+static SmallVector<unsigned> nearestFirst(const Access &access, const TargetInfo &target) {
+  SmallVector<unsigned> order = fastestFirst(access.pointer);
+  if (order.size() < 2)
+    return order;
+  const int64_t run = access.pointer.contiguity[order.front()];
+  if (run < access.shape[order.front()] && run * access.elementBytes < target.sectorBytes)
+    std::sort(order.begin() + (run > 1), order.end(), [&](unsigned a, unsigned b) {
+      auto key = [&](unsigned axis) {
+        return std::tuple(bytesBetween(access, axis), -access.pointer.contiguity[axis], -int64_t(axis));
+      };
+      return key(a) < key(b);
+    });
+  return order;
+}
+
 LinearLayout coalescedLayout(const Access &access, int warps, const TargetInfo &target,
                              const llvm::SmallBitVector &summed) {
-  SmallVector<unsigned> order = fastestFirst(access.pointer);
+  SmallVector<unsigned> order = nearestFirst(access, target);
   int64_t elements = 1;
   for (int64_t size : access.shape)
     elements *= size;
   // A tensor too small to give every lane a full vector is better spread over all lanes.
   int64_t fairShare = std::max<int64_t>(1, elements / (int64_t(target.warpSize) * warps));
   int64_t vector = order.empty() ? 1 : std::min(widthAllowed(access, order.front()), fairShare);
-  if (order.size() != 2 || summed.empty() || !summed.test(order.front()))
-    return blockedLayout(access.shape, order, vector, warps, target.warpSize, summed);
+  if (order.size() != 2 || summed.empty() || !summed.test(order.front())) {
+    // Behind a run that ends in a sector, lanes go on where the sector does.
+    int64_t run = order.empty() ? 1 : access.pointer.contiguity[order.front()];
+    bool goesOn = order.size() > 1 && run > 1 && run < access.shape[order.front()] &&
+                  bytesBetween(access, order[1]) < target.sectorBytes;
+    unsigned along = goesOn ? std::max<int64_t>(1, run / vector) : target.warpSize;
+    return blockedLayout(access.shape, order, vector, warps, along, summed);
+  }
   // Of what is summed along its rows a lane takes more, as long as a row's lanes fill lines of memory and there are
   // rows for all.
   int64_t along = std::max<int64_t>(1, lineBytes / (vector * access.elementBytes));
@@ -181,13 +211,15 @@ int64_t sectorsTouched(const LinearLayout &layout, const Access &access, const T
     for (unsigned axis = 0; axis < layout.rank(); ++axis) {
       int64_t at = place[axis];
       bool counts = axis == fastest && access.pointer.contiguity[axis] > 1;
-      std::optional<int64_t> stride = access.strides.empty() ? std::nullopt : access.strides[axis];
-      if (stride)
-        offset += at * *stride;
-      else if (counts)
-        offset += at % access.pointer.contiguity[axis];
+      const AxisStep step = access.steps.empty() ? AxisStep() : access.steps[axis];
       int64_t run = counts ? access.pointer.contiguity[axis] : access.pointer.constancy[axis];
-      place[axis] = stride ? 0 : at / run;
+      if (step.run > run) {
+        run = step.run;
+        offset += at % run * step.by;
+      } else if (counts) {
+        offset += at % run;
+      }
+      place[axis] = at / run;
     }
     for (int64_t byte = 0; byte < bytes; byte += std::min<int64_t>(bytes, target.sectorBytes)) {
       place.push_back(llvm::divideFloorSigned(offset * access.elementBytes + byte, target.sectorBytes));

@@ -3,6 +3,7 @@
 // shared. Pure functions of shapes and facts; how layouts then spread to other ops is AssignLayouts' business.
 #pragma once
 
+#include "compiler/Analysis/AddressSteps.h"
 #include "compiler/Analysis/AxisInfo.h"
 #include "compiler/Target/TargetInfo.h"
 #include "dialects/Warp/Layout/LinearLayout.h"
@@ -35,9 +36,8 @@ struct Access {
   std::optional<AxisInfo> mask;
   int64_t elementBytes;
   int64_t mostElements; // that one instruction can access
-  /// How many elements of memory lie between neighbours along each axis, none where that is an argument; empty where
-  /// nothing is known.
-  llvm::SmallVector<std::optional<int64_t>, 2> strides = {};
+  /// How many elements of memory lie between neighbours along each axis, in which runs; empty where nothing is known.
+  AxisSteps steps = {};
 };
 
 /// The layout with the fewest, widest and best coalesced accesses: up to `mostElements` a lane along the fastest axis. `summed` are the axes that are summed up (empty: none is): where the fastest one is, few lanes along it have

@@ -84,13 +84,15 @@ bool countsUp(Value index) {
 Traffic findTraffic(Operation *op, const LinearLayout &layout, const AxisAnalysis &axes, const TargetInfo &target) {
   Access accessed = accessOf(op, axes, target);
   std::optional<warp::AffineAddress> sum = warp::affineAddressOf(op->getOperand(0));
+  if (sum)
+    accessed.steps.clear();
   for (size_t axis = 0; sum && axis < accessed.shape.size(); ++axis) {
     bool isKnown = llvm::all_of(sum->strided, [&](const auto &term) { return term.second.along(axis) == 0; });
-    accessed.strides.push_back(isKnown ? std::optional(sum->along(axis)) : std::nullopt);
+    accessed.steps.push_back(isKnown ? AxisStep{sum->along(axis), accessed.shape[axis]} : AxisStep());
   }
   auto scattered = op->getOperand(0).getDefiningOp<tile::AddPtrOp>();
   if (!sum && scattered && accessed.shape.size() == 1 && countsUp(scattered.getOffset()))
-    accessed.strides.assign(1, 1);
+    accessed.steps.assign(1, {1, accessed.shape.front()});
   AxisInfo::Axes equal;
   int64_t ofLane = accessWidth(layout, accessed) * accessed.elementBytes;
   if (isa<tile::LoadOp>(op)) { // one load for those that are equal, as `describeRepeats` says of them
@@ -109,7 +111,8 @@ Traffic findTraffic(Operation *op, const LinearLayout &layout, const AxisAnalysi
   if (!isa<tile::LoadOp>(op) && sum && llvm::all_of(sum->strided, isOfAll))
     filled = llvm::divideCeil(instructions * (lanes >> llvm::popcount(layout.freeBits()[InDim::Lane])) * ofLane,
                               target.sectorBytes);
-  const bool isKnown = sum && llvm::all_of(accessed.strides, [](const auto &stride) { return stride.has_value(); });
+  auto isWhole = [](const auto &each) { return std::get<0>(each).run == std::get<1>(each); };
+  const bool isKnown = sum && llvm::all_of(llvm::zip(accessed.steps, accessed.shape), isWhole);
   return {instructions, sectorsTouched(layout, accessed, target), filled, isKnown};
 }
 

@@ -85,6 +85,46 @@ SmallVector<Preferred> movesOfReductions(func::FuncOp function, const LayoutPlan
   return moves;
 }
 
+/// A layout whose registers have the lowest bits beside `axis` of those that registers and warps have there. None where it
+/// is so.
+static std::optional<LinearLayout> withRowsTogether(unsigned axis, const LinearLayout &layout) {
+  auto isBeside = [&](uint32_t basis) { return basis && layout.delinearize(basis)[axis] == 0; };
+  SmallVector<uint32_t> beside;
+  for (InDim dim : {InDim::Register, InDim::Warp})
+    llvm::copy_if(layout.bases(dim), std::back_inserter(beside), isBeside);
+  llvm::sort(beside);
+  LinearLayout other(layout.shape());
+  auto next = beside.begin();
+  for (InDim dim : {InDim::Register, InDim::Lane, InDim::Warp, InDim::Block})
+    for (uint32_t basis : layout.bases(dim)) {
+      const bool isMoved = (dim == InDim::Register || dim == InDim::Warp) && isBeside(basis);
+      other.append(dim, isMoved ? *next++ : basis);
+    }
+  return other == layout ? std::nullopt : std::optional(other);
+}
+
+SmallVector<Preferred> movesOfRows(func::FuncOp function, const LayoutPlan &plan, MayMove mayMove) {
+  llvm::SmallDenseSet<unsigned> stored; // ranks of what is stored
+  function.walk([&](tile::StoreOp store) {
+    if (LayoutAttr layout = plan.running.lookup(store))
+      stored.insert(layout.getLayout().rank());
+  });
+  llvm::MapVector<LayoutAttr, Preferred> moves;
+  function.walk([&](tile::ReduceOp reduce) {
+    LayoutAttr own = plan.running.lookup(reduce);
+    if (!own || own.getLayout().rank() != 2 || !stored.contains(1) || moves.count(own))
+      return;
+    std::optional<LinearLayout> other = withRowsTogether(reduce.getAxis(), own.getLayout());
+    if (!other)
+      return;
+    function.walk([&](tile::LoadOp load) {
+      if (tensorOf(load.getResult()) && plan.own.lookup(load.getResult()) == own && mayMove(load, plan))
+        moves[own][load] = plan.rules.attr(*other);
+    });
+  });
+  return llvm::map_to_vector(moves, [](auto &each) { return std::move(each.second); });
+}
+
 std::optional<LinearLayout> withNeighboursInRegisters(unsigned axis, const LinearLayout &layout) {
   constexpr InDim dims[] = {InDim::Register, InDim::Lane, InDim::Warp};
   auto isAlong = [&](uint32_t basis) { return basis && layout.delinearize(basis)[axis] != 0; };

@@ -55,13 +55,22 @@ public:
   /// `layout`.
   Preferred towards(Value value, LayoutAttr layout) {
     moved.clear();
+    cut.clear();
     seen.clear();
     move(value, layout);
     return moved;
   }
+  /// The same, but of loads that would read more in that layout what first takes their values, so that these are
+  /// exchanged as they are loaded. Empty where there are no such loads.
+  Preferred behindLoads(Value value, LayoutAttr layout) {
+    towards(value, layout);
+    if (!cut.empty())
+      cut.insert(moved.begin(), moved.end());
+    return cut;
+  }
 
 private:
-  void move(Value value, LayoutAttr layout) {
+  void move(Value value, LayoutAttr layout, Operation *user = nullptr, LayoutAttr ofUser = {}) {
     LayoutAttr own = tensorOf(value) ? plan.own.lookup(value) : LayoutAttr();
     if (!own || !layout || own == layout || !seen.insert(value).second)
       return;
@@ -74,8 +83,12 @@ private:
     }
     Operation *op = value.getDefiningOp();
     if (auto load = dyn_cast<tile::LoadOp>(op)) {
-      if (mayMove(load, plan) && readsNoMore(load, own.getLayout(), layout.getLayout()))
+      if (!mayMove(load, plan))
+        return;
+      if (readsNoMore(load, own.getLayout(), layout.getLayout()))
         moved[load] = layout;
+      else if (own.getLayout().rank() > 1 && user && kindOf(user) == OpKind::Elementwise)
+        cut[user] = ofUser;
       return;
     }
     if (auto split = dyn_cast<tile::SplitOp>(op))
@@ -84,7 +97,7 @@ private:
     OpKind kind = kindOf(op);
     if (isJoin || kind == OpKind::Elementwise || kind == OpKind::Reorder)
       for (OpOperand &operand : op->getOpOperands())
-        move(operand.get(), plan.rules.operandLayout(op, layout, operand.getOperandNumber()));
+        move(operand.get(), plan.rules.operandLayout(op, layout, operand.getOperandNumber()), op, layout);
   }
 
   /// Whether a load reads no more sectors in the other layout: its instructions fill as much of each, and no more warps
@@ -107,7 +120,7 @@ private:
   const AxisAnalysis &axes;
   const TargetInfo &target;
   MayMove mayMove;
-  Preferred moved;
+  Preferred moved, cut;
   llvm::DenseSet<Value> seen;
 };
 
@@ -311,6 +324,21 @@ SmallVector<Preferred> movesOfAll(func::FuncOp function, const LayoutPlan &plan,
   return moves;
 }
 
+/// All that is computed of loads computed in the layout in which it is stored or meets others: what is loaded otherwise
+/// is exchanged once, as it is loaded, and not each of several results.
+SmallVector<Preferred> movesBehindLoads(func::FuncOp function, const LayoutPlan &plan, Mover mover) {
+  llvm::MapVector<LayoutAttr, Preferred> groups;
+  for (const Conversion &conversion : conversionsOf(function, plan)) {
+    Preferred move = mover.behindLoads(conversion.value, conversion.wanted);
+    groups[conversion.wanted].insert(move.begin(), move.end());
+  }
+  SmallVector<Preferred> moves;
+  for (auto &[wanted, move] : groups)
+    if (!move.empty())
+      moves.push_back(std::move(move));
+  return moves;
+}
+
 /// The axis along which a thread has neighbours.
 std::optional<unsigned> axisOfNeighbours(const LinearLayout &layout) {
   for (unsigned axis = 0; axis < layout.rank() && !layout.bases(InDim::Register).empty(); ++axis) {
@@ -422,6 +450,7 @@ LayoutPlan searchLayouts(func::FuncOp function, LayoutPlan given, Preferred pref
   const LayoutPlan &plan = search.plan;
   search.tryEach(movesOfWarps(function, plan, axes, target, mayMove));
   search.tryEach(movesOfReductions(function, plan, mayMove));
+  search.tryEach(movesOfRows(function, plan, mayMove));
   search.tryEach(movesOfScans(function, plan, mayMove));
   search.tryEach(movesOfSplits(function, plan, axes, target, warps));
   search.tryEach(movesOfAll(function, plan, Mover(plan, axes, target, mayMove)));
@@ -436,13 +465,18 @@ LayoutPlan searchLayouts(func::FuncOp function, LayoutPlan given, Preferred pref
         break;
     }
   }
+  search.tryEach(movesBehindLoads(function, plan, Mover(plan, axes, target, mayMove)));
   search.tryEach(movesOfShapes(function, plan, axes, target, warps, mayMove));
   search.tryEach(movesOfWords(function, plan, axes, target, warps));
   search.tryEach(movesOfVectors(function, plan, axes, target, warps));
-  SmallVector<Preferred> loads, stores; // what is stored is loaded so that it lies as it is stored, or is exchanged
-  for (auto [store, layout] : betterStores(function, plan, axes, target, warps))
-    if (Preferred move = Mover(plan, axes, target, mayMove).towards(store.getValue(), layout); !move.empty())
-      loads.push_back(std::move(move));
+  // What is stored is loaded so that it lies as it is stored, or is exchanged, as it is loaded or stored.
+  SmallVector<Preferred> loads, stores;
+  for (auto [store, layout] : betterStores(function, plan, axes, target, warps)) {
+    Mover mover(plan, axes, target, mayMove);
+    for (Preferred move : {mover.towards(store.getValue(), layout), mover.behindLoads(store.getValue(), layout)})
+      if (!move.empty() && !llvm::is_contained(loads, move))
+        loads.push_back(std::move(move));
+  }
   search.tryEach(loads);
   search.tryEach(movesOfTransposes(function, plan, Mover(plan, axes, target, mayMove)));
   for (auto [store, layout] : betterStores(function, plan, axes, target, warps))

@@ -130,9 +130,9 @@ func.func @sums(%x: !tile.ptr<f32> {tile.divisibility = 16 : i32}, %y: !tile.ptr
   %c1 = tile.expand_dims %c {axis = 0 : i32} : tensor<32xi32> -> tensor<1x32xi32>
   %r2 = tile.broadcast %r1 : tensor<8x1xi32> -> tensor<8x32xi32>
   %c2 = tile.broadcast %c1 : tensor<1x32xi32> -> tensor<8x32xi32>
-  %eight = arith.constant dense<8> : tensor<8x32xi32>
-  %o = arith.muli %c2, %eight : tensor<8x32xi32>
-  %i = arith.addi %o, %r2 : tensor<8x32xi32>
+  %width = arith.constant dense<32> : tensor<8x32xi32>
+  %o = arith.muli %r2, %width : tensor<8x32xi32>
+  %i = arith.addi %o, %c2 : tensor<8x32xi32>
   %three = arith.constant dense<3> : tensor<8x32xi32>
   %apart = arith.muli %i, %three : tensor<8x32xi32>
   %b = tile.splat %x : !tile.ptr<f32> -> tensor<8x32x!tile.ptr<f32>>
@@ -338,4 +338,77 @@ func.func @alike(%p: !tile.ptr<f32> {tile.divisibility = 16 : i32}, %q: !tile.pt
   %to = tile.addptr %d, %m : tensor<4x!tile.ptr<f32>>, tensor<4xi32>
   tile.store %to, %both : tensor<4x!tile.ptr<f32>>
   func.return
+}
+
+// -----
+
+// Pages of 16 keys by a table, of which eight channels lie together: a lane has these, and lanes go on with the keys whose
+// channels lie behind them. Values lie the other way round: masks keep vectors apart, but not lanes.
+// CHECK-DAG: #[[$KEYS:.*]] = #warp.layout<[64, 32], register = {{\[\[}}1, 0], [2, 0], [4, 0], [16, 0], [32, 0]], lane = {{\[\[}}0, 1], [0, 2], [0, 4], [0, 8], [0, 16]], warp = {{\[\[}}8, 0]]>
+// CHECK-DAG: #[[$VALUES:.*]] = #warp.layout<[32, 64], {{.*}}lane = {{\[\[}}1, 0], [2, 0], [4, 0], [8, 0], [16, 0]]
+// CHECK-LABEL: func.func @pages
+// CHECK: tile.load {{.*}} {warp.contiguity = 8 : i32} : tensor<64x32x!tile.ptr<f16>, #[[$KEYS]]>
+// CHECK: tile.load {{.*}} {warp.contiguity = 1 : i32} : tensor<32x64x!tile.ptr<f16>, #[[$VALUES]]>
+func.func @pages(%k: !tile.ptr<f16> {tile.divisibility = 16 : i32}, %v: !tile.ptr<f16> {tile.divisibility = 16 : i32},
+                 %table: !tile.ptr<i32> {tile.divisibility = 16 : i32}, %out: !tile.ptr<f16> {tile.divisibility = 16 : i32},
+                 %length: i32)
+    attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 2, stages = 1>} {
+  %n = tile.make_range {start = 0 : i32, end = 32 : i32} : tensor<32xi32>
+  %d = tile.make_range {start = 0 : i32, end = 64 : i32} : tensor<64xi32>
+  %limit = tile.splat %length : i32 -> tensor<32xi32>
+  %in = arith.cmpi slt, %n, %limit : tensor<32xi32>
+  %page_size = arith.constant dense<16> : tensor<32xi32>
+  %eight = arith.constant dense<8> : tensor<64xi32>
+  %number = arith.divsi %n, %page_size : tensor<32xi32>
+  %slot = arith.remsi %n, %page_size : tensor<32xi32>
+  %tables = tile.splat %table : !tile.ptr<i32> -> tensor<32x!tile.ptr<i32>>
+  %entries = tile.addptr %tables, %number : tensor<32x!tile.ptr<i32>>, tensor<32xi32>
+  %none = arith.constant dense<0> : tensor<32xi32>
+  %page = tile.load %entries, %in, %none : tensor<32x!tile.ptr<i32>>
+  %page_elements = arith.constant dense<1024> : tensor<32xi32>
+  %page_at = arith.muli %page, %page_elements : tensor<32xi32>
+
+  %group = arith.divsi %d, %eight : tensor<64xi32>
+  %inner = arith.remsi %d, %eight : tensor<64xi32>
+  %group_elements = arith.constant dense<128> : tensor<64xi32>
+  %group_at = arith.muli %group, %group_elements : tensor<64xi32>
+  %channel_at = arith.addi %group_at, %inner : tensor<64xi32>
+  %eight_n = arith.constant dense<8> : tensor<32xi32>
+  %slot_at = arith.muli %slot, %eight_n : tensor<32xi32>
+  %key_at = arith.addi %page_at, %slot_at : tensor<32xi32>
+  %kd = tile.expand_dims %channel_at {axis = 1 : i32} : tensor<64xi32> -> tensor<64x1xi32>
+  %kn = tile.expand_dims %key_at {axis = 0 : i32} : tensor<32xi32> -> tensor<1x32xi32>
+  %kd2 = tile.broadcast %kd : tensor<64x1xi32> -> tensor<64x32xi32>
+  %kn2 = tile.broadcast %kn : tensor<1x32xi32> -> tensor<64x32xi32>
+  %ki = arith.addi %kd2, %kn2 : tensor<64x32xi32>
+  %kb = tile.splat %k : !tile.ptr<f16> -> tensor<64x32x!tile.ptr<f16>>
+  %kp = tile.addptr %kb, %ki : tensor<64x32x!tile.ptr<f16>>, tensor<64x32xi32>
+  %x = tile.load %kp : tensor<64x32x!tile.ptr<f16>>
+
+  %sixteen = arith.constant dense<16> : tensor<64xi32>
+  %value_d = arith.muli %d, %sixteen : tensor<64xi32>
+  %value_n = arith.addi %page_at, %slot : tensor<32xi32>
+  %vn = tile.expand_dims %value_n {axis = 1 : i32} : tensor<32xi32> -> tensor<32x1xi32>
+  %vd = tile.expand_dims %value_d {axis = 0 : i32} : tensor<64xi32> -> tensor<1x64xi32>
+  %vn2 = tile.broadcast %vn : tensor<32x1xi32> -> tensor<32x64xi32>
+  %vd2 = tile.broadcast %vd : tensor<1x64xi32> -> tensor<32x64xi32>
+  %vi = arith.addi %vn2, %vd2 : tensor<32x64xi32>
+  %vb = tile.splat %v : !tile.ptr<f16> -> tensor<32x64x!tile.ptr<f16>>
+  %vp = tile.addptr %vb, %vi : tensor<32x64x!tile.ptr<f16>>, tensor<32x64xi32>
+  %in1 = tile.expand_dims %in {axis = 1 : i32} : tensor<32xi1> -> tensor<32x1xi1>
+  %in2 = tile.broadcast %in1 : tensor<32x1xi1> -> tensor<32x64xi1>
+  %y = tile.load %vp, %in2 : tensor<32x64x!tile.ptr<f16>>
+  %zero = arith.constant dense<0.0> : tensor<32x32xf32>
+  %s = tile.dot %y, %x, %zero : tensor<32x64xf16> * tensor<64x32xf16> -> tensor<32x32xf32>
+  %t = arith.truncf %s : tensor<32x32xf32> to tensor<32x32xf16>
+  %row = arith.muli %n, %page_elements : tensor<32xi32>
+  %row1 = tile.expand_dims %row {axis = 1 : i32} : tensor<32xi32> -> tensor<32x1xi32>
+  %col1 = tile.expand_dims %n {axis = 0 : i32} : tensor<32xi32> -> tensor<1x32xi32>
+  %row2 = tile.broadcast %row1 : tensor<32x1xi32> -> tensor<32x32xi32>
+  %col2 = tile.broadcast %col1 : tensor<1x32xi32> -> tensor<32x32xi32>
+  %oi = arith.addi %row2, %col2 : tensor<32x32xi32>
+  %ob = tile.splat %out : !tile.ptr<f16> -> tensor<32x32x!tile.ptr<f16>>
+  %op = tile.addptr %ob, %oi : tensor<32x32x!tile.ptr<f16>>, tensor<32x32xi32>
+  tile.store %op, %t : tensor<32x32x!tile.ptr<f16>>
+  return
 }

@@ -507,3 +507,83 @@ func.func @largest(%x: !tile.ptr<f32> {tile.divisibility = 16 : i32}, %m: !tile.
   tile.store %yp, %v, %keep : tensor<1024x!tile.ptr<f32>>
   return
 }
+
+// -----
+
+// Sums of rows that are stored 8 bytes apart: a warp has neighbouring rows, which its lanes share out, so that its store
+// fills two sectors and not eight.
+// CHECK: #[[$APART:.*]] = #warp.layout<[32], lane = {{\[\[}}1], [2], [4], [0], [0]], warp = {{\[\[}}8], [16]]>
+// CHECK-LABEL: func.func @apart
+// CHECK: tile.store {{.*}} : tensor<32x!tile.ptr<f32>, #[[$APART]]>
+func.func @apart(%x: !tile.ptr<f32>, %o: !tile.ptr<f32>, %n: i32) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 4, stages = 1>} {
+  %r = tile.make_range {start = 0 : i32, end = 32 : i32} : tensor<32xi32>
+  %width = tile.splat %n : i32 -> tensor<32xi32>
+  %starts = arith.muli %r, %width : tensor<32xi32>
+  %down = tile.expand_dims %starts {axis = 1 : i32} : tensor<32xi32> -> tensor<32x1xi32>
+  %right = tile.expand_dims %r {axis = 0 : i32} : tensor<32xi32> -> tensor<1x32xi32>
+  %downs = tile.broadcast %down : tensor<32x1xi32> -> tensor<32x32xi32>
+  %rights = tile.broadcast %right : tensor<1x32xi32> -> tensor<32x32xi32>
+  %i = arith.addi %downs, %rights : tensor<32x32xi32>
+  %b = tile.splat %x : !tile.ptr<f32> -> tensor<32x32x!tile.ptr<f32>>
+  %p = tile.addptr %b, %i : tensor<32x32x!tile.ptr<f32>>, tensor<32x32xi32>
+  %v = tile.load %p : tensor<32x32x!tile.ptr<f32>>
+  %s = tile.reduce %v {axis = 1 : i32} : (tensor<32x32xf32>) -> tensor<32xf32> {
+  ^bb0(%c: f32, %d: f32):
+    %t = arith.addf %c, %d : f32
+    tile.yield %t : f32
+  }
+  %two = arith.constant dense<2> : tensor<32xi32>
+  %to = arith.muli %r, %two : tensor<32xi32>
+  %q = tile.splat %o : !tile.ptr<f32> -> tensor<32x!tile.ptr<f32>>
+  %a = tile.addptr %q, %to : tensor<32x!tile.ptr<f32>>, tensor<32xi32>
+  tile.store %a, %s : tensor<32x!tile.ptr<f32>>
+  return
+}
+
+// -----
+
+// Columns are loaded, and twice stored as rows: what was loaded is exchanged once, while it is narrow, and scanned as it is
+// stored.
+// CHECK-DAG: #[[$LOADED:.*]] = #warp.layout<[8, 128], register = {{\[\[}}1, 0], [2, 0], [4, 0]], lane =
+// CHECK-DAG: #[[$STORED:.*]] = #warp.layout<[8, 128], register = {{\[\[}}0, 1], [0, 2], [4, 0]], lane = {{\[\[}}0, 4], [0, 8], [0, 16], [0, 32], [0, 64]],
+// CHECK-LABEL: func.func @scanned
+// CHECK: tile.load {{.*}}#[[$LOADED]]>
+// CHECK: warp.convert_layout {{.*}} : tensor<8x128xf16, #[[$LOADED]]> -> tensor<8x128xf16, #[[$STORED]]>
+// CHECK-NOT: warp.convert_layout
+// CHECK: tile.store {{.*}}#[[$STORED]]>
+// CHECK: tile.scan {{.*}}#[[$STORED]]>
+// CHECK-NOT: warp.convert_layout
+// CHECK: return
+func.func @scanned(%x: !tile.ptr<f16> {tile.divisibility = 16 : i32}, %o: !tile.ptr<f32> {tile.divisibility = 16 : i32}, %c: !tile.ptr<f32> {tile.divisibility = 16 : i32}, %n: i32 {tile.divisibility = 8 : i32}) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 4, stages = 1>} {
+  %h = tile.make_range {start = 0 : i32, end = 8 : i32} : tensor<8xi32>
+  %t = tile.make_range {start = 0 : i32, end = 128 : i32} : tensor<128xi32>
+  %pitch = tile.splat %n : i32 -> tensor<128xi32>
+  %starts = arith.muli %t, %pitch : tensor<128xi32>
+  %h1 = tile.expand_dims %h {axis = 1 : i32} : tensor<8xi32> -> tensor<8x1xi32>
+  %t1 = tile.expand_dims %t {axis = 0 : i32} : tensor<128xi32> -> tensor<1x128xi32>
+  %s1 = tile.expand_dims %starts {axis = 0 : i32} : tensor<128xi32> -> tensor<1x128xi32>
+  %h2 = tile.broadcast %h1 : tensor<8x1xi32> -> tensor<8x128xi32>
+  %t2 = tile.broadcast %t1 : tensor<1x128xi32> -> tensor<8x128xi32>
+  %s2 = tile.broadcast %s1 : tensor<1x128xi32> -> tensor<8x128xi32>
+  %from = arith.addi %h2, %s2 : tensor<8x128xi32>
+  %xb = tile.splat %x : !tile.ptr<f16> -> tensor<8x128x!tile.ptr<f16>>
+  %xp = tile.addptr %xb, %from : tensor<8x128x!tile.ptr<f16>>, tensor<8x128xi32>
+  %v = tile.load %xp : tensor<8x128x!tile.ptr<f16>>
+  %w = arith.extf %v : tensor<8x128xf16> to tensor<8x128xf32>
+  %e = math.exp2 %w : tensor<8x128xf32>
+  %width = arith.constant dense<128> : tensor<8x128xi32>
+  %rows = arith.muli %h2, %width : tensor<8x128xi32>
+  %to = arith.addi %rows, %t2 : tensor<8x128xi32>
+  %ob = tile.splat %o : !tile.ptr<f32> -> tensor<8x128x!tile.ptr<f32>>
+  %op = tile.addptr %ob, %to : tensor<8x128x!tile.ptr<f32>>, tensor<8x128xi32>
+  tile.store %op, %e : tensor<8x128x!tile.ptr<f32>>
+  %sum = tile.scan %e {axis = 1 : i32} : (tensor<8x128xf32>) -> tensor<8x128xf32> {
+  ^bb0(%a: f32, %b: f32):
+    %d = arith.addf %a, %b : f32
+    tile.yield %d : f32
+  }
+  %cb = tile.splat %c : !tile.ptr<f32> -> tensor<8x128x!tile.ptr<f32>>
+  %cp = tile.addptr %cb, %to : tensor<8x128x!tile.ptr<f32>>, tensor<8x128xi32>
+  tile.store %cp, %sum : tensor<8x128x!tile.ptr<f32>>
+  return
+}

@@ -54,7 +54,7 @@ TEST(ChooseLayouts, SectorsAreThoseThatLanesTouch) {
   Access access = rowMajor(shape, 2);
   LinearLayout rows = blockedLayout(shape, {1, 0}, 4, 4), elements = blockedLayout(shape, {1, 0}, 1, 4);
   EXPECT_EQ(sectorsTouched(rows, access, target()), 32); // rows may lie anywhere
-  access.strides = {4, 1};
+  access.steps = {{4, 128}, {1, 4}};
   EXPECT_EQ(sectorsTouched(rows, access, target()), 8);
   EXPECT_EQ(sectorsTouched(elements, access, target()), 2);
   EXPECT_EQ(instructionsOf(rows, access, {}), 1);
@@ -63,6 +63,28 @@ TEST(ChooseLayouts, SectorsAreThoseThatLanesTouch) {
   EXPECT_EQ(sectorsTouched(rows, access, target()), 8);
   EXPECT_EQ(instructionsOf(rows, access, {}), 4);
   EXPECT_EQ(instructionsOf(rows, access, {1, 4}), 1);
+}
+
+TEST(ChooseLayouts, LanesGoOnWhereARunEnds) {
+  // Pages of 16 keys, of which eight channels lie together: 16 bytes, and the next key's behind them.
+  const int64_t shape[] = {64, 32};
+  Access access = rowMajor(shape, 2);
+  access.pointer.contiguity = {8, 1};
+  access.pointer.divisibility = {16, 16};
+  access.steps = {{1, 8}, {8, 16}};
+  LinearLayout layout = coalescedLayout(access, 4, target());
+  EXPECT_EQ(accessWidth(layout, access), 8);
+  EXPECT_EQ(sectorsTouched(layout, access, target()), 16);
+  access.steps = {{1, 8}, {}};
+  EXPECT_EQ(sectorsTouched(coalescedLayout(access, 4, target()), access, target()), 32);
+}
+
+TEST(ChooseLayouts, OfAddressesApartLanesFollowTheNearest) {
+  const int64_t shape[] = {32, 64};
+  Access access = rowMajor(shape, 2);
+  access.pointer.contiguity = {1, 1};
+  access.steps = {{1, 16}, {16, 64}};
+  EXPECT_EQ(sectorsTouched(coalescedLayout(access, 4, target()), access, target()), 2);
 }
 
 TEST(ChooseLayouts, LanesThatReadTheSameTouchOneSector) {
