@@ -114,19 +114,26 @@ static int64_t computedIn(scf::ForOp loop) {
   return total;
 }
 
+/// How many iterations of a loop are in flight, if its author says so.
+static std::optional<int64_t> stagesAsked(scf::ForOp loop) {
+  auto stages = loop->getAttrOfType<IntegerAttr>(tile::numStagesAttrName);
+  return stages ? std::optional(stages.getInt()) : std::nullopt;
+}
+
 /// Registers that a loop leaves for values loaded ahead, with a quarter of a thread's for addresses and counters. Without
-/// products: none where a multiprocessor holds so many warps that they hide latency, nor where an iteration computes
-/// little of what it loads, so that masks and carried values would be much of it; else an eighth of what there is, or up
-/// to a quarter of a thread's in all.
+/// products: an eighth of what there is, or up to a quarter of a thread's in all; and unless the loop's author asks for
+/// iterations in flight, none where a multiprocessor holds so many warps that they hide latency, nor where an iteration
+/// computes little of what it loads, so that masks and carried values would be much of it.
 static int64_t registersLeft(scf::ForOp loop, const TargetInfo &target) {
   constexpr int64_t computedOfEach = 16;
   int64_t alive = mostAlive(loop, Indices::OfAccesses), most = target.registersPerThread * 3 / 4;
   if (hasProducts(loop))
     return most - alive;
-  if (alive < target.registersPerThread / 6)
+  const bool isAsked = stagesAsked(loop).value_or(1) > 1;
+  if (alive < target.registersPerThread / 6 && !isAsked)
     return 0;
   most = std::min(most, std::max<int64_t>(target.registersPerThread / 4, alive + alive / 8));
-  return std::min(most - alive, computedIn(loop) / computedOfEach);
+  return isAsked ? most - alive : std::min(most - alive, computedIn(loop) / computedOfEach);
 }
 
 /// Whether a loop stores what may be the tile that it loads next: of one argument given twice, a program in place. A
@@ -442,11 +449,12 @@ static void loadAhead(scf::ForOp loop, const TargetInfo &target) {
 void LoadAhead::runOnOperation() {
   auto schedule = getOperation()->getAttrOfType<tile::ScheduleAttr>(tile::scheduleAttrName);
   // Kernels that the compiler writes have schedules that were chosen for the registers they take.
-  if ((schedule && schedule.getStages() < 2) || getOperation()->hasAttr(tile::ordersAccessesAttrName))
+  if (getOperation()->hasAttr(tile::ordersAccessesAttrName))
     return;
+  const int64_t stages = schedule ? schedule.getStages() : 2;
   SmallVector<scf::ForOp> loops;
   getOperation().walk([&](scf::ForOp loop) {
-    if (!hasLoopInside(loop) && (hasProducts(loop) || runsOften(loop)))
+    if (!hasLoopInside(loop) && stagesAsked(loop).value_or(stages) > 1 && (hasProducts(loop) || runsOften(loop)))
       loops.push_back(loop);
   });
   for (scf::ForOp loop : loops)

@@ -472,9 +472,10 @@ def WarpLoadAhead : Pass<"warp-load-ahead", "::mlir::func::FuncOp"> {
     that have many predicates are in a branch instead. The smallest values come first, as long as registers are left beside
     what lives in the loop; a number that has none is loaded before its own iteration's first product. Where a loop has no
     products, few warps must have room beside what lives in it, so that they do not hide latency, and an iteration must
-    compute much of each value; then an eighth more registers are taken.
+    compute much of each value; then an eighth more registers are taken. Where such a loop's author asks for iterations in
+    flight (`tile.num_stages` on the loop), room is enough.
 
-    Needs: copies that go ahead are there already (`warp-pipeline`). With one stage nothing is done, nor in kernels that the
+    Needs: copies that go ahead are there already (`warp-pipeline`). With one stage, of the loop or else of the kernel, nothing is done, nor in kernels that the
     compiler writes (`tile.orders_accesses`), whose schedules were chosen for the registers they take.
 
     Rejects: nothing. A load that is volatile, of memory that the loop may write, or whose address depends on a load of

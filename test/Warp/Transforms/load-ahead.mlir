@@ -398,3 +398,49 @@ func.func @many_warps(%p: !tile.ptr<f16>, %zero: !a, %n: i32) -> !a {
   }
   func.return %r : !a
 }
+
+// -----
+
+// Little is computed of a row, and many warps hide its latency, as far as is known: it is loaded ahead where the loop's
+// author asks for that, and not where the loop alone has one stage.
+
+#r = #warp.layout<[128], register = [[1], [2]], lane = [[4], [8], [16], [32], [64]]>
+!row = tensor<128x!tile.ptr<f32>, #r>
+
+// CHECK-LABEL: func.func @asked
+// CHECK: scf.for
+// CHECK-NEXT: tile.load
+// CHECK: scf.for {{.*}} iter_args({{.*}} = %{{.*}}, %[[X:.*]] = %{{.*}})
+// CHECK: arith.addf %[[X]], %[[X]]
+// CHECK: scf.for
+// CHECK-NEXT: tile.load
+func.func @asked(%x: !row, %y: tensor<128x!tile.ptr<f16>, #r>, %step: tensor<128xi32, #r>, %n: i32)
+    attributes {tile.schedule = #tile.schedule<warps = 1, stages = 3>} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %a = scf.for %i = %c0 to %n step %c1 iter_args(%p = %x) -> !row : i32 {
+    %v = tile.load %p : !row
+    %s = arith.addf %v, %v : tensor<128xf32, #r>
+    %t = arith.truncf %s : tensor<128xf32, #r> to tensor<128xf16, #r>
+    tile.store %y, %t : tensor<128x!tile.ptr<f16>, #r>
+    %q = tile.addptr %p, %step : !row, tensor<128xi32, #r>
+    scf.yield %q : !row
+  }
+  %b = scf.for %i = %c0 to %n step %c1 iter_args(%p = %x) -> !row : i32 {
+    %v = tile.load %p : !row
+    %s = arith.addf %v, %v : tensor<128xf32, #r>
+    %t = arith.truncf %s : tensor<128xf32, #r> to tensor<128xf16, #r>
+    tile.store %y, %t : tensor<128x!tile.ptr<f16>, #r>
+    %q = tile.addptr %p, %step : !row, tensor<128xi32, #r>
+    scf.yield %q : !row
+  } {tile.num_stages = 4 : i32}
+  %c = scf.for %i = %c0 to %n step %c1 iter_args(%p = %x) -> !row : i32 {
+    %v = tile.load %p : !row
+    %s = arith.addf %v, %v : tensor<128xf32, #r>
+    %t = arith.truncf %s : tensor<128xf32, #r> to tensor<128xf16, #r>
+    tile.store %y, %t : tensor<128x!tile.ptr<f16>, #r>
+    %q = tile.addptr %p, %step : !row, tensor<128xi32, #r>
+    scf.yield %q : !row
+  } {tile.num_stages = 1 : i32}
+  return
+}
