@@ -114,6 +114,7 @@ std::vector<Stage> tileToLLVMStages(bool boxes, bool roles) {
          passes.addNestedPass<func::FuncOp>(warp::createWarpOwnBytes());
          passes.addNestedPass<func::FuncOp>(warp::createWarpInsertBarriers());
          passes.addNestedPass<func::FuncOp>(warp::createWarpInsertProxyFences());
+         passes.addNestedPass<func::FuncOp>(warp::createWarpAddBehind());
          passes.addNestedPass<func::FuncOp>(warp::createWarpDeferWaits());
          passes.addNestedPass<func::FuncOp>(warp::createWarpOrderAccesses());
          passes.addNestedPass<func::FuncOp>(warp::createWarpSkipRows());
@@ -124,6 +125,7 @@ std::vector<Stage> tileToLLVMStages(bool boxes, bool roles) {
          passes.addNestedPass<func::FuncOp>(warp::createWarpFenceProducts());
          passes.addNestedPass<func::FuncOp>(warp::createWarpSkipScaling());
          passes.addNestedPass<func::FuncOp>(warp::createWarpTensorMemory({/*mark=*/true}));
+         passes.addNestedPass<func::FuncOp>(warp::createWarpReleaseLate());
        }},
       {"llvm", [](OpPassManager &passes) { passes.addPass(createConvertWarpToLLVM()); }},
   };

@@ -1094,6 +1094,47 @@ def WarpBeginTensorMemory : Pass<"warp-begin-tensor-memory", "::mlir::func::Func
   let dependentDialects = ["::weft::warp::WarpDialect"];
 }
 
+def WarpAddBehind : Pass<"warp-add-behind", "::mlir::func::FuncOp"> {
+  let summary = "add what a product in tensor memory starts from when threads have its sums";
+  let description = [{
+    A `warp.wgmma` whose sums lie in tensor memory, and which starts from one number for each row or column, starts from zero,
+    and threads add these where they compute with its sums first. Tensor memory would have to be written before the
+    product. What the numbers are loaded by goes along.
+
+    Needs: products of warpgroups (`tile-to-warp`), barriers (`warp-insert-barriers`); `warp-defer-waits` comes behind it.
+
+    Rejects: nothing. Sums that another product goes on from, or that leave their block, other values that products start
+    from, numbers of more than 64 columns, which registers have no room for, and products with sums in registers, stay as
+    they are.
+
+    ```mlir
+    #acc = #warp.layout<[128, 16], register = [[0, 1], [0, 2], [0, 4], [0, 8]], lane = [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0]], warp = [[32, 0], [64, 0]]>
+    #row = #warp.layout<[128, 1], lane = [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0]], warp = [[32, 0], [64, 0]]>
+    #a = #warp.layout<[128, 16], offset = [[0, 1], [0, 2], [0, 4], [0, 8], [1, 0], [2, 0], [4, 8], [8, 0], [16, 0], [32, 0], [64, 0]]>
+    #b = #warp.layout<[16, 16], offset = [[1, 0], [2, 0], [4, 0], [8, 0], [0, 1], [0, 2], [8, 4], [0, 8]]>
+    module attributes {warp.target = "sm_100a"} {
+      func.func @f(%a: !warp.shared<128x16xf16, #a>, %b: !warp.shared<16x16xf16, #b>, %delta: tensor<128x1xf32, #row>) -> tensor<128x16xf32, #acc> {
+        %c = tile.broadcast %delta : tensor<128x1xf32, #row> -> tensor<128x16xf32, #acc>
+        %d = warp.wgmma %a, %b, %c {shape = array<i32: 128, 16, 16>} : !warp.shared<128x16xf16, #a> * !warp.shared<16x16xf16, #b> -> tensor<128x16xf32, #acc>
+        %e = warp.wgmma_wait %d {pending = 0 : i32} : tensor<128x16xf32, #acc>
+        %x = arith.negf %e : tensor<128x16xf32, #acc>
+        return %x : tensor<128x16xf32, #acc>
+      }
+    }
+    ```
+    becomes
+    ```mlir
+    %zero = arith.constant dense<0.000000e+00> : tensor<128x16xf32, #acc>
+    %d = warp.wgmma %a, %b, %zero {shape = array<i32: 128, 16, 16>} ...
+    %e = warp.wgmma_wait %d {pending = 0 : i32} : tensor<128x16xf32, #acc>
+    %c = tile.broadcast %delta : tensor<128x1xf32, #row> -> tensor<128x16xf32, #acc>
+    %f = arith.addf %e, %c : tensor<128x16xf32, #acc>
+    %x = arith.negf %f : tensor<128x16xf32, #acc>
+    ```
+  }];
+  let dependentDialects = ["::weft::warp::WarpDialect", "::mlir::arith::ArithDialect"];
+}
+
 def WarpTensorMemory : Pass<"warp-tensor-memory", "::mlir::func::FuncOp"> {
   let summary = "keep the sums of products in tensor memory, and load them where threads compute with them";
   let description = [{
@@ -1140,6 +1181,78 @@ def WarpTensorMemory : Pass<"warp-tensor-memory", "::mlir::func::FuncOp"> {
   }];
   let options = [Option<"mark", "mark", "bool", /*default=*/"false",
                         "give a kernel that needs more columns than there are the attribute 'warp.lacks_columns', and fail not">];
+  let dependentDialects = ["::weft::warp::WarpDialect", "::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
+}
+
+def WarpReleaseLate : Pass<"warp-release-late", "::mlir::func::FuncOp"> {
+  let summary = "wait for a loop's last products in tensor memory with the next iteration's first ones";
+  let description = [{
+    Where a loop's iteration ends with a wait for its products, and the next one begins with others, these start right behind
+    those: tensor cores take what a thread starts in order. The wait for the first products is then for the last ones of
+    the iteration before too, and warps arrive there for the tiles which those have read, as no thread touches tensor
+    memory before. Behind the loop they wait and arrive for its last iteration. A product may so write the columns from
+    which the one before it reads its operand.
+
+    Needs: sums in tensor memory (`warp-tensor-memory`): it comes last.
+
+    Rejects: nothing. Loops whose threads load from tensor memory, write shared memory or meet before their first wait, whose
+    ring has one stage or is a cluster's, and in which something before that wait would write what the last products write,
+    or threads what those read, stay as they are.
+
+    ```mlir
+    #acc = #warp.layout<[128, 16], register = [[0, 1], [0, 2], [0, 4], [0, 8]], lane = [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0]], warp = [[32, 0], [64, 0]]>
+    #half = #warp.layout<[128, 16], register = [[0, 1], [0, 2], [0, 4], [0, 8]], lane = [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0]], warp = [[32, 0], [64, 0]]>
+    #a = #warp.layout<[128, 16], offset = [[0, 1], [0, 2], [0, 4], [0, 8], [1, 0], [2, 0], [4, 8], [8, 0], [16, 0], [32, 0], [64, 0]]>
+    #b = #warp.layout<[16, 16], offset = [[1, 0], [2, 0], [4, 0], [8, 0], [0, 1], [0, 2], [8, 4], [0, 8]]>
+    #s = #warp.layout<[16], offset = [[1], [2], [4], [8]]>
+    #m = #warp.layout<[2], offset = [[1]]>
+    func.func @f(%q: !warp.shared<128x16xf16, #a>, %k: !warp.shared<16x16xf16, #b>, %s: !warp.shared<16xi64, #s>, %ring: !warp.shared<stages = 2, 2xi64, #m>, %n: i32)
+        attributes {tile.schedule = #tile.schedule<warps = 4, stages = 2>} {
+      %area, %lanes = warp.tensor_begin %s {barriers = 8 : i32, columns = 32 : i32} : !warp.shared<16xi64, #s>
+      %c0 = arith.constant 0 : i32
+      %c1 = arith.constant 1 : i32
+      %c16 = arith.constant 16 : i32
+      %r = scf.for %i = %c0 to %n step %c1 iter_args(%place = %c0) -> (i32) : i32 {
+        %full = warp.stage %ring[%place] {step = 16 : i64} : !warp.shared<stages = 2, 2xi64, #m> -> !warp.shared<2xi64, #m>
+        warp.tensor_product %k, %area, %s with %q {column = 0 : i32, shape = array<i32: 128, 16, 16>, sums = tensor<128x16xf32, #acc>, zero} : !warp.shared<16x16xf16, #b>, !warp.shared<16xi64, #s>, !warp.shared<128x16xf16, #a>
+        warp.tensor_wait %s {pending = 0 : i32} : !warp.shared<16xi64, #s>
+        %x = warp.tensor_load %lanes {column = 0 : i32} : tensor<128x16xf32, #acc>
+        %p = arith.truncf %x : tensor<128x16xf32, #acc> to tensor<128x16xf16, #half>
+        warp.tensor_store %p, %lanes {column = 0 : i32} : tensor<128x16xf16, #half>
+        warp.tensor_ready
+        warp.tensor_product %k, %area, %s {column = 16 : i32, from = 0 : i32, shape = array<i32: 128, 16, 16>, stored = tensor<128x16xf16, #half>, sums = tensor<128x16xf32, #acc>} : !warp.shared<16x16xf16, #b>, !warp.shared<16xi64, #s>
+        warp.tensor_wait %s {pending = 0 : i32} : !warp.shared<16xi64, #s>
+        warp.mbarrier_arrive %full {index = 1 : i64, together} : !warp.shared<2xi64, #m>
+        %next = arith.xori %place, %c16 : i32
+        scf.yield %next : i32
+      }
+      warp.tensor_end %area {columns = 32 : i32}
+      return
+    }
+    ```
+    becomes
+    ```mlir
+    %r:2 = scf.for %i = %c0 to %n step %c1 iter_args(%place = %c0, %before = %none) -> (i32, i32) : i32 {
+      warp.tensor_product %k, %area, %s with %q {column = 0 : i32, shape = array<i32: 128, 16, 16>, sums = tensor<128x16xf32, #acc>, zero} ...
+      warp.tensor_wait %s {count = 2 : i32, pending = 0 : i32} : <16xi64, #s>
+      %later = arith.cmpi ne, %i, %c0 : i32
+      scf.if %later {
+        %read = warp.stage %ring[%before] {step = 16 : i64} : <stages = 2, 2xi64, #m> -> <2xi64, #m>
+        warp.mbarrier_arrive %read {index = 1 : i64, together} : <2xi64, #m>
+      }
+      ...
+      warp.tensor_product %k, %area, %s {column = 16 : i32, from = 0 : i32, shape = array<i32: 128, 16, 16>, stored = tensor<128x16xf16, #acc>, sums = tensor<128x16xf32, #acc>} ...
+      %next = arith.xori %place, %c16 : i32
+      scf.yield %next, %place : i32, i32
+    }
+    %any = arith.cmpi slt, %c0, %n : i32
+    scf.if %any {
+      warp.tensor_wait %s {pending = 0 : i32} : <16xi64, #s>
+      %read = warp.stage %ring[%r#1] {step = 16 : i64} : <stages = 2, 2xi64, #m> -> <2xi64, #m>
+      warp.mbarrier_arrive %read {index = 1 : i64, together} : <2xi64, #m>
+    }
+    ```
+  }];
   let dependentDialects = ["::weft::warp::WarpDialect", "::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
 }
 

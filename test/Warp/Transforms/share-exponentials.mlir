@@ -6,15 +6,15 @@
 #q = #warp.layout<[128, 128], offset = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [0, 32], [1, 8], [2, 16], [4, 32], [8, 0], [16, 0], [32, 0], [64, 0], [0, 64]]>
 #k = #warp.layout<[128, 128], offset = [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0], [32, 0], [8, 1], [16, 2], [32, 4], [0, 8], [0, 16], [0, 32], [0, 64], [64, 0]]>
 
-// Of two products of 128 channels an eighth of the exponentials is computed by polynomials; those of rows, of which a
+// Of two products of 128 channels a quarter of the exponentials is computed by polynomials; those of rows, of which a
 // thread has one, are not, nor those before the loop.
-// CHECK-LABEL: func.func @eighth
+// CHECK-LABEL: func.func @quarter
 // CHECK: math.exp2 %arg3 : tensor
 // CHECK: scf.for
-// CHECK: math.exp2 %{{.*}} {warp.by_polynomial = 2 : i32} : tensor<128x128xf32
+// CHECK: math.exp2 %{{.*}} {warp.by_polynomial = 4 : i32} : tensor<128x128xf32
 // CHECK: math.exp2 %arg4 : tensor<128xf32
 module attributes {warp.target = "sm_100a"} {
-  func.func @eighth(%n: i32, %q: !warp.shared<128x128xf16, #q>, %k: !warp.shared<128x128xf16, #k>, %x: tensor<128x128xf32, #a>, %m: tensor<128xf32, #row>) -> (tensor<128x128xf32, #a>, tensor<128x128xf32, #a>) attributes {tile.schedule = #tile.schedule<warps = 4, stages = 1>} {
+  func.func @quarter(%n: i32, %q: !warp.shared<128x128xf16, #q>, %k: !warp.shared<128x128xf16, #k>, %x: tensor<128x128xf32, #a>, %m: tensor<128xf32, #row>) -> (tensor<128x128xf32, #a>, tensor<128x128xf32, #a>) attributes {tile.schedule = #tile.schedule<warps = 4, stages = 1>} {
     %c0 = arith.constant 0 : i32
     %c1 = arith.constant 1 : i32
     %z = arith.constant dense<0.0> : tensor<128x128xf32, #a>

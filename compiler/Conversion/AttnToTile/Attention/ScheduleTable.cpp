@@ -106,12 +106,11 @@ constexpr int64_t any = std::numeric_limits<int64_t>::max();
 // more.
 constexpr Row table[] = {
     {Form::Forward, Element::Half, Channels::Narrow, 64, {256, 128, 8, 3}, Unit::Tensor, Beside::Nothing},
+    {Form::Forward, Element::Half, Channels::Narrow, 128, {256, 128, 8, 2}, Unit::Tensor, Beside::Nothing},
     {Form::Forward, Element::Half, Channels::Narrow, 128, {256, 64, 8, 3}, Unit::Tensor},
     {Form::Forward, Element::Half, Channels::Narrow, any, {128, 64, 4, 2}, Unit::Tensor},
-    {Form::Query, Element::Half, Channels::Narrow, 64, {128, 64, 4, 2}, Unit::Tensor, Beside::Nothing},
     {Form::Query, Element::Half, Channels::Narrow, 64, {128, 32, 4, 2}, Unit::Tensor, Beside::Scores},
     {Form::Query, Element::Half, Channels::Narrow, 128, {256, 64, 8, 2}, Unit::Tensor},
-    {Form::QueryAlongDiagonal, Element::Half, Channels::Narrow, 64, {128, 64, 4, 2}, Unit::Tensor, Beside::Nothing},
     {Form::QueryAlongDiagonal, Element::Half, Channels::Narrow, 64, {128, 32, 4, 2}, Unit::Tensor, Beside::Scores},
     {Form::QueryAlongDiagonal, Element::Half, Channels::Narrow, 128, {256, 64, 8, 2}, Unit::Tensor},
     {Form::Query, Element::Half, Channels::Narrow, any, {128, 32, 4, 2}, Unit::Tensor},

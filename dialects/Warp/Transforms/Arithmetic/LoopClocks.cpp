@@ -15,12 +15,19 @@ bool isSpecial(Operation *op) {
   return isa<math::ExpOp, math::Exp2Op, math::LogOp, math::Log2Op, math::RsqrtOp, math::TanhOp>(op);
 }
 
-double clocksOfProducts(scf::ForOp loop, const TargetInfo &target) {
+/// Multiplies and adds of 16-bit factors that a multiprocessor makes a clock; 0 where that is not known.
+static double halfOperations(const TargetInfo &target) {
+  if (target.latencies.halfOperations)
+    return target.latencies.halfOperations;
   const targets::Gpu &gpu = target.gpus.front();
-  double rate = 0; // multiplies and adds of 16-bit factors a clock
   for (const targets::MatrixRate &each : gpu.matrix)
     if (each.element == "f16")
-      rate = each.rate / (gpu.multiprocessors * gpu.clock);
+      return each.rate / (gpu.multiprocessors * gpu.clock);
+  return 0;
+}
+
+double clocksOfProducts(scf::ForOp loop, const TargetInfo &target) {
+  const double rate = halfOperations(target);
   double operations = 0; // as if on 16-bit factors
   for (auto product : loop.getBody()->getOps<WgmmaOp>()) {
     auto sums = cast<RankedTensorType>(product.getResult().getType());
@@ -40,25 +47,29 @@ double clocksOfSpecials(scf::ForOp loop, int warps, const TargetInfo &target) {
   return double(perThread) * warps * target.warpSize / target.specialLanes;
 }
 
+/// Whether a product of f32 is part of the sum that alone takes it: one instruction (fma).
+static bool isPartOfSum(Operation *op) {
+  return isa<arith::MulFOp>(op) && op->hasOneUse() && isa<arith::AddFOp, arith::SubFOp>(*op->getUsers().begin());
+}
+
 /// Instructions of a thread for an op. Conversions to 16 bits take two elements, as arithmetic of f32 does where the target
 /// has it of pairs; extrema are found of three at once where it has those.
 static double instructionsOf(Operation *op, const TargetInfo &target) {
   if (auto reduce = dyn_cast<tile::ReduceOp>(op))
     return double(registersOf(reduce.getSources().front())) / (target.extremaOfThree || target.float32Pairs ? 2 : 1);
   const bool isElementwise = isa<arith::ArithDialect, math::MathDialect>(op->getDialect());
-  if (!isElementwise || op->hasTrait<OpTrait::ConstantLike>() || op->getNumResults() != 1)
+  if (!isElementwise || op->hasTrait<OpTrait::ConstantLike>() || op->getNumResults() != 1 || isPartOfSum(op))
     return 0;
   const double registers = registersOf(op->getResult(0));
-  const bool isOfPairs = isa<arith::AddFOp, arith::SubFOp, arith::MulFOp, math::FmaOp>(op);
-  return isOfPairs && target.float32Pairs ? registers / 2 : registers;
+  const bool isOfPairs = isa<arith::AddFOp, arith::SubFOp, arith::MulFOp, math::FmaOp>(op) && target.float32Pairs;
+  return isOfPairs || isa<arith::TruncFOp>(op) ? registers / 2 : registers;
 }
 
 double clocksOfIssue(scf::ForOp loop, int warps, const TargetInfo &target) {
-  // Of attention's interior loops on sm_100a, 1.36 and 1.43 times what their elements take (docs/Benchmarks.md).
-  constexpr double withOthers = 1.4;
-  double perThread = 0;
+  // Beside what elements take, attention's interior loops on sm_100a have 150 to 181 (docs/Benchmarks.md).
+  double perThread = 150;
   loop.walk([&](Operation *op) { perThread += instructionsOf(op, target); });
-  return withOthers * perThread * warps / target.schedulers;
+  return perThread * warps / target.schedulers;
 }
 
 } // namespace weft::warp

@@ -55,7 +55,8 @@ RoleShares sharesOf(func::FuncOp kernel, const TargetInfo &target) {
   if (shares.consumer > target.registersPerThread)
     shares.producer = shares.consumer = 0;
   const int64_t left = shares.consumer ? shares.consumer : launched, before = ofPool(shares.consumerWarps);
-  if (left * 16 < before * 15)
+  // Sums in tensor memory need none.
+  if (!target.warpgroups.tensorColumns && left * 16 < before * 15)
     shares.hindrance = "the other warps would have fewer registers";
   const int64_t threads = int64_t(target.warpSize) * shares.consumerWarps;
   bool twoBlocks = 2 * threads * leastRegisters(kernel) <= target.registersPerProcessor &&
