@@ -209,6 +209,12 @@ static void sayReordered(ModuleOp module, StringRef kernel, Reordered found) {
                           found.before, found.after);
 }
 
+static void sayAwaited(ModuleOp module, StringRef kernel, int waits) {
+  if (auto function = module.lookupSymbol<LLVM::LLVMFuncOp>(kernel))
+    remarks::missed(remarks::productsUnderWay, function)
+        << remark::reason("sums change places while products add to them; waits before that: {0}", waits);
+}
+
 /// Holds a module to LLVM's rules, after `completeAssembly`, which the translation's own check precedes.
 static LogicalResult verify(const llvm::Module &llvmModule, ModuleOp module, StringRef which) {
   std::string faults;
@@ -285,7 +291,8 @@ FailureOr<EmittedPTX> emitPTX(ModuleOp module, const TargetInfo &target, EmitOpt
                         target.registersPerProcessor};
   auto ownPasses = [&]() -> llvm::SmallVector<llvm::Pass *> {
     return {createWideProducts(), createAddressesInLoops(), createRecomputeNumbers(),
-            createOrderForRegisters(limits, reports), createProductsUnderWay()};
+            createOrderForRegisters(limits, reports),
+            createProductsUnderWay([&](StringRef kernel, int waits) { sayAwaited(module, kernel, waits); })};
   };
   std::optional<std::string> text = selectInstructions(*llvmModule, *machine, ownPasses, options.verify);
   if (!text)

@@ -33,13 +33,17 @@ constexpr StringLiteral product = "wgmma.mma_async", wait = "wgmma.wait_group.sy
 class ProductsUnderWay : public MachineFunctionPass {
 public:
   static char ID;
-  ProductsUnderWay() : MachineFunctionPass(ID) {}
+  explicit ProductsUnderWay(std::function<void(StringRef, int)> inserted)
+      : MachineFunctionPass(ID), inserted(std::move(inserted)) {}
   StringRef getPassName() const override { return "Weft: products under way"; }
   bool runOnMachineFunction(MachineFunction &function) override;
   void getAnalysisUsage(AnalysisUsage &usage) const override {
     usage.setPreservesCFG();
     MachineFunctionPass::getAnalysisUsage(usage);
   }
+
+private:
+  std::function<void(StringRef, int)> inserted;
 };
 
 char ProductsUnderWay::ID = 0;
@@ -152,7 +156,7 @@ public:
   Walk(const MachineFunction &function, bool inserts)
       : instructions(*function.getSubtarget().getInstrInfo()), inserts(inserts) {}
   void run(MachineBasicBlock &block, State &state);
-  bool inserted = false;
+  int waits = 0, fences = 0; // that were inserted
 
 private:
   void touch(MachineInstr &instruction, State &state);
@@ -170,7 +174,6 @@ void Walk::insert(MachineInstr &before, const Twine &text) {
   BuildMI(*before.getParent(), before, before.getDebugLoc(), instructions.get(TargetOpcode::INLINEASM))
       .addExternalSymbol(function.createExternalSymbolName(text.str()))
       .addImm(InlineAsm::Extra_HasSideEffects | InlineAsm::Extra_MayLoad | InlineAsm::Extra_MayStore);
-  inserted = true;
 }
 
 /// An instruction that is none of a product's. Whatever it touches is not under way behind it.
@@ -189,6 +192,7 @@ void Walk::touch(MachineInstr &instruction, State &state) {
   }
   if (pending && inserts) {
     insert(instruction, wait + Twine(*pending) + ";");
+    ++waits;
     state.finish(*pending);
   }
   for (Register reg : touched)
@@ -200,8 +204,10 @@ void Walk::multiply(MachineInstr &instruction, State &state) {
   bool hasFence = textOf(instruction).contains(fence);
   if (!hasFence && any_of(operands.read, [&](Register reg) { return state.written.contains(reg); })) {
     hasFence = true;
-    if (inserts)
+    if (inserts) {
       insert(instruction, fence);
+      ++fences;
+    }
   }
   if (hasFence)
     state.written.clear();
@@ -245,9 +251,13 @@ bool ProductsUnderWay::runOnMachineFunction(MachineFunction &function) {
   Walk walk(function, /*inserts=*/true);
   for (MachineBasicBlock *block : order)
     walk.run(*block, before[block->getNumber()]);
-  return walk.inserted;
+  if (walk.waits)
+    inserted(function.getName(), walk.waits);
+  return walk.waits + walk.fences > 0;
 }
 
-MachineFunctionPass *createProductsUnderWay() { return new ProductsUnderWay(); }
+MachineFunctionPass *createProductsUnderWay(std::function<void(StringRef, int)> inserted) {
+  return new ProductsUnderWay(std::move(inserted));
+}
 
 } // namespace weft
