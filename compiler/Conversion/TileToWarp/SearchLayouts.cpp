@@ -60,9 +60,9 @@ public:
     move(value, layout);
     return moved;
   }
-  /// The same, but of loads that would read more in that layout what first takes their values, so that these are
-  /// exchanged as they are loaded. Empty where there are no such loads.
-  Preferred behindLoads(Value value, LayoutAttr layout) {
+  /// The same, but of loads that would read more in that layout, and of scans and the like, what first takes their values,
+  /// so that these are exchanged as they are loaded or computed. Empty where there are none.
+  Preferred behindOthers(Value value, LayoutAttr layout) {
     towards(value, layout);
     if (!cut.empty())
       cut.insert(moved.begin(), moved.end());
@@ -95,6 +95,8 @@ private:
       return move(split.getSource(), plan.rules.attr(joinedLayout(layout.getLayout())));
     const bool isJoin = isa<tile::JoinOp>(op) && splitLayout(layout.getLayout()); // pairs are registers of a thread
     OpKind kind = kindOf(op);
+    if (kind == OpKind::Fixed && !isJoin && user && kindOf(user) == OpKind::Elementwise)
+      cut[user] = ofUser;
     if (isJoin || kind == OpKind::Elementwise || kind == OpKind::Reorder)
       for (OpOperand &operand : op->getOpOperands())
         move(operand.get(), plan.rules.operandLayout(op, layout, operand.getOperandNumber()), op, layout);
@@ -324,12 +326,12 @@ SmallVector<Preferred> movesOfAll(func::FuncOp function, const LayoutPlan &plan,
   return moves;
 }
 
-/// All that is computed of loads computed in the layout in which it is stored or meets others: what is loaded otherwise
-/// is exchanged once, as it is loaded, and not each of several results.
-SmallVector<Preferred> movesBehindLoads(func::FuncOp function, const LayoutPlan &plan, Mover mover) {
+/// All that is computed element by element computed in the layout in which it is stored or meets others: what is loaded or
+/// scanned otherwise is exchanged once, and not each of several results.
+SmallVector<Preferred> movesBehindOthers(func::FuncOp function, const LayoutPlan &plan, Mover mover) {
   llvm::MapVector<LayoutAttr, Preferred> groups;
   for (const Conversion &conversion : conversionsOf(function, plan)) {
-    Preferred move = mover.behindLoads(conversion.value, conversion.wanted);
+    Preferred move = mover.behindOthers(conversion.value, conversion.wanted);
     groups[conversion.wanted].insert(move.begin(), move.end());
   }
   SmallVector<Preferred> moves;
@@ -465,7 +467,7 @@ LayoutPlan searchLayouts(func::FuncOp function, LayoutPlan given, Preferred pref
         break;
     }
   }
-  search.tryEach(movesBehindLoads(function, plan, Mover(plan, axes, target, mayMove)));
+  search.tryEach(movesBehindOthers(function, plan, Mover(plan, axes, target, mayMove)));
   search.tryEach(movesOfShapes(function, plan, axes, target, warps, mayMove));
   search.tryEach(movesOfWords(function, plan, axes, target, warps));
   search.tryEach(movesOfVectors(function, plan, axes, target, warps));
@@ -473,7 +475,7 @@ LayoutPlan searchLayouts(func::FuncOp function, LayoutPlan given, Preferred pref
   SmallVector<Preferred> loads, stores;
   for (auto [store, layout] : betterStores(function, plan, axes, target, warps)) {
     Mover mover(plan, axes, target, mayMove);
-    for (Preferred move : {mover.towards(store.getValue(), layout), mover.behindLoads(store.getValue(), layout)})
+    for (Preferred move : {mover.towards(store.getValue(), layout), mover.behindOthers(store.getValue(), layout)})
       if (!move.empty() && !llvm::is_contained(loads, move))
         loads.push_back(std::move(move));
   }

@@ -587,3 +587,42 @@ func.func @scanned(%x: !tile.ptr<f16> {tile.divisibility = 16 : i32}, %o: !tile.
   tile.store %cp, %sum : tensor<8x128x!tile.ptr<f32>>
   return
 }
+
+// -----
+
+// Sums of a row, with and without its own elements, stored one by one as the row was loaded: the sums are exchanged once,
+// and what is computed of them and the row lies as both are stored.
+// CHECK-DAG: #[[$ROW:.*]] = #warp.layout<[1024], register = {{\[\[}}128], [256], [512]], lane = {{\[\[}}1],
+// CHECK-DAG: #[[$RUNS:.*]] = #warp.layout<[1024], register = {{\[\[}}1], [2], [512]],
+// CHECK-LABEL: func.func @with_and_without
+// CHECK: tile.load {{.*}}#[[$ROW]]>
+// CHECK: warp.convert_layout {{.*}}#[[$ROW]]> -> tensor<1024xf32, #[[$RUNS]]>
+// CHECK: tile.scan {{.*}}#[[$RUNS]]>
+// CHECK: warp.convert_layout {{.*}}#[[$RUNS]]> -> tensor<1024xf32, #[[$ROW]]>
+// CHECK-NOT: warp.convert_layout
+// CHECK: arith.addf {{.*}}#[[$ROW]]>
+// CHECK-NOT: warp.convert_layout
+// CHECK: return
+func.func @with_and_without(%x: !tile.ptr<f32> {tile.divisibility = 16 : i32}, %o: !tile.ptr<f32> {tile.divisibility = 16 : i32}, %n: i32, %before: f32) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 4, stages = 1>} {
+  %r = tile.make_range {start = 0 : i32, end = 1024 : i32} : tensor<1024xi32>
+  %ends = tile.splat %n : i32 -> tensor<1024xi32>
+  %in = arith.cmpi slt, %r, %ends : tensor<1024xi32>
+  %zero = arith.constant dense<0.0> : tensor<1024xf32>
+  %b = tile.splat %x : !tile.ptr<f32> -> tensor<1024x!tile.ptr<f32>>
+  %p = tile.addptr %b, %r : tensor<1024x!tile.ptr<f32>>, tensor<1024xi32>
+  %v = tile.load %p, %in, %zero : tensor<1024x!tile.ptr<f32>>
+  %s = tile.scan %v {axis = 0 : i32} : (tensor<1024xf32>) -> tensor<1024xf32> {
+  ^bb0(%a: f32, %c: f32):
+    %d = arith.addf %a, %c : f32
+    tile.yield %d : f32
+  }
+  %carry = tile.splat %before : f32 -> tensor<1024xf32>
+  %with = arith.addf %s, %carry : tensor<1024xf32>
+  %without = arith.subf %with, %v : tensor<1024xf32>
+  %ob = tile.splat %o : !tile.ptr<f32> -> tensor<1024x!tile.ptr<f32>>
+  %op = tile.addptr %ob, %r : tensor<1024x!tile.ptr<f32>>, tensor<1024xi32>
+  tile.store %op, %with, %in : tensor<1024x!tile.ptr<f32>>
+  %oq = tile.addptr %op, %ends : tensor<1024x!tile.ptr<f32>>, tensor<1024xi32>
+  tile.store %oq, %without, %in : tensor<1024x!tile.ptr<f32>>
+  return
+}
