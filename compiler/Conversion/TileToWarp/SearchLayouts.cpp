@@ -87,19 +87,25 @@ private:
         return;
       if (readsNoMore(load, own.getLayout(), layout.getLayout()))
         moved[load] = layout;
-      else if (own.getLayout().rank() > 1 && user && kindOf(user) == OpKind::Elementwise)
-        cut[user] = ofUser;
+      else if (own.getLayout().rank() > 1)
+        cutAt(user, ofUser);
       return;
     }
     if (auto split = dyn_cast<tile::SplitOp>(op))
       return move(split.getSource(), plan.rules.attr(joinedLayout(layout.getLayout())));
     const bool isJoin = isa<tile::JoinOp>(op) && splitLayout(layout.getLayout()); // pairs are registers of a thread
     OpKind kind = kindOf(op);
-    if (kind == OpKind::Fixed && !isJoin && user && kindOf(user) == OpKind::Elementwise)
-      cut[user] = ofUser;
+    if (kind == OpKind::Fixed && !isJoin)
+      cutAt(user, ofUser);
     if (isJoin || kind == OpKind::Elementwise || kind == OpKind::Reorder)
       for (OpOperand &operand : op->getOpOperands())
         move(operand.get(), plan.rules.operandLayout(op, layout, operand.getOperandNumber()), op, layout);
+  }
+
+  /// Has arithmetic run in a layout that its operands do not lie in. What a shift gives, lies as its own rule says.
+  void cutAt(Operation *user, LayoutAttr layout) {
+    if (user && kindOf(user) == OpKind::Elementwise && !isa<tile::ShiftOp>(user))
+      cut[user] = layout;
   }
 
   /// Whether a load reads no more sectors in the other layout: its instructions fill as much of each, and no more warps
