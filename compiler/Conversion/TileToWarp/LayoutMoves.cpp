@@ -103,16 +103,19 @@ static std::optional<LinearLayout> withRowsTogether(unsigned axis, const LinearL
   return other == layout ? std::nullopt : std::optional(other);
 }
 
-SmallVector<Preferred> movesOfRows(func::FuncOp function, const LayoutPlan &plan, MayMove mayMove) {
-  llvm::SmallDenseSet<unsigned> stored; // ranks of what is stored
+SmallVector<Preferred> movesOfRows(func::FuncOp function, const LayoutPlan &plan, const AxisAnalysis &axes,
+                                   MayMove mayMove) {
+  bool storesApart = false;
   function.walk([&](tile::StoreOp store) {
-    if (LayoutAttr layout = plan.running.lookup(store))
-      stored.insert(layout.getLayout().rank());
+    LayoutAttr layout = plan.running.lookup(store);
+    storesApart |= layout && layout.getLayout().rank() == 1 && axes.lookup(store.getPtr()).contiguity.front() == 1;
   });
+  if (!storesApart)
+    return {};
   llvm::MapVector<LayoutAttr, Preferred> moves;
   function.walk([&](tile::ReduceOp reduce) {
     LayoutAttr own = plan.running.lookup(reduce);
-    if (!own || own.getLayout().rank() != 2 || !stored.contains(1) || moves.count(own))
+    if (!own || own.getLayout().rank() != 2 || moves.count(own))
       return;
     std::optional<LinearLayout> other = withRowsTogether(reduce.getAxis(), own.getLayout());
     if (!other)

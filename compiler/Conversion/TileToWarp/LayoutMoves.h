@@ -10,8 +10,10 @@ namespace weft {
 /// multiplies by vectors and sums is not loaded, so that nothing says how it lies but this.
 llvm::SmallVector<Preferred> movesOfReductions(mlir::func::FuncOp function, const LayoutPlan &plan, MayMove mayMove);
 
-/// The loads of what is reduced, in each layout, with neighbouring rows in one warp: sums that are stored fill sectors then.
-llvm::SmallVector<Preferred> movesOfRows(mlir::func::FuncOp function, const LayoutPlan &plan, MayMove mayMove);
+/// The loads of what is reduced, in each layout, with neighbouring rows in one warp, where sums are stored apart: they fill
+/// sectors then.
+llvm::SmallVector<Preferred> movesOfRows(mlir::func::FuncOp function, const LayoutPlan &plan, const AxisAnalysis &axes,
+                                         MayMove mayMove);
 
 /// A layout that gives registers the lowest bits along `axis`, then lanes, then warps, as many to each as they have. None
 /// where it is so.

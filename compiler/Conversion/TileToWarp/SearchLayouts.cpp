@@ -458,7 +458,7 @@ LayoutPlan searchLayouts(func::FuncOp function, LayoutPlan given, Preferred pref
   const LayoutPlan &plan = search.plan;
   search.tryEach(movesOfWarps(function, plan, axes, target, mayMove));
   search.tryEach(movesOfReductions(function, plan, mayMove));
-  search.tryEach(movesOfRows(function, plan, mayMove));
+  search.tryEach(movesOfRows(function, plan, axes, mayMove));
   search.tryEach(movesOfScans(function, plan, mayMove));
   search.tryEach(movesOfSplits(function, plan, axes, target, warps));
   search.tryEach(movesOfAll(function, plan, Mover(plan, axes, target, mayMove)));
