@@ -30,6 +30,7 @@ FAMILIES = (
     "irregular",
     "operators",
     "points",
+    "apart",
     "installed",
 )
 

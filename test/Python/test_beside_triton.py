@@ -138,7 +138,9 @@ def test_is_right_on_hopper(hopper_rows, name):
 #: at a time; one warp copies what all would load, and operands of 8 bits are read as they lie; truths are counted under
 #: predicates, and rows that lie far apart wait for nobody; what TF32 leaves of float32 is multiplied step by step;
 #: what a loop adds up crosses lanes behind it, short loops are their iterations, products of widened numbers are
-#: of 32 bits, and blocks of a row's columns do not meet the next row's
+#: of 32 bits, and blocks of a row's columns do not meet the next row's; lanes go on where a run of memory ends, what is
+#: stored otherwise than it is loaded is exchanged once, one thread waits for nobody, nor do blocks of rows in a loop, and
+#: who asks for iterations in flight gets one
 AT_MOST = {
     "GPTQ matmul, groups in any order, 5 rows f16": ("exposed_loads", "registers", "barriers", "read"),
     "attention of int8 scores D 64 f16": ("exposed_loads", "spill_bytes"),
@@ -158,10 +160,19 @@ AT_MOST = {
     "weights of 4 bits unpacked f16": ("instructions", "barriers"),
     "matmul 64x64x64 TN f32 by multiply-adds": ("instructions", "wavefronts", "registers", "spill_bytes", "barriers"),
     "matmul f32 in three tf32": ("instructions", "per_product", "registers", "spill_bytes"),
-    "forces between points of a plane f32": ("instructions", "read", "barriers", "registers"),
+    "forces between points of a plane f32": ("instructions", "read", "written", "barriers", "registers"),
     "means of the largest by counts of bins f32": ("instructions", "read", "barriers"),
     "sums over neighbours by a table f32": ("instructions", "read", "barriers", "registers"),
     "a sigmoid gate backward, rows in blocks bf16": ("instructions", "barriers", "registers"),
+    "prompts behind a cache of pages, eight channels a key together, f16": ("instructions", "read", "wavefronts"),
+    "steps of a state space by chunks, heads last, and their sums f16": ("instructions", "wavefronts", "barriers"),
+    "tokens counted by expert, one by one, i32": ("instructions", "read", "barriers"),
+    "gated silu of experts' tokens to int8 with scales of groups, stages asked for, bf16": (
+        "instructions",
+        "exposed_loads",
+    ),
+    "group norm and silu, channels last, groups of 10, f16": ("read", "barriers"),
+    "sums of a long row, with and without its own element, f32": ("read", "written", "barriers"),
 }
 
 
