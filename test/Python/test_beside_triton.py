@@ -139,8 +139,8 @@ def test_is_right_on_hopper(hopper_rows, name):
 #: predicates, and rows that lie far apart wait for nobody; what TF32 leaves of float32 is multiplied step by step;
 #: what a loop adds up crosses lanes behind it, short loops are their iterations, products of widened numbers are
 #: of 32 bits, and blocks of a row's columns do not meet the next row's; lanes go on where a run of memory ends, what
-#: is stored otherwise than it is loaded is exchanged once, one thread waits for nobody, nor do blocks of rows in a loop,
-#: and who asks for iterations in flight gets one
+#: is stored otherwise than it is loaded is exchanged once, one thread waits for nobody, nor do blocks of rows in a
+#: loop, and who asks for iterations in flight gets one
 AT_MOST = {
     "GPTQ matmul, groups in any order, 5 rows f16": ("exposed_loads", "registers", "barriers", "read"),
     "attention of int8 scores D 64 f16": ("exposed_loads", "spill_bytes"),
