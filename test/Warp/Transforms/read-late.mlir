@@ -32,6 +32,26 @@ func.func @behind(%p: !c, %ring: !ring, %i: i32, %c: !c) -> (!c, !c) {
   return %d, %n : !c, !c
 }
 
+// Of two tiles that the block has written the one that was written last comes first, whichever operand it is.
+// CHECK-LABEL: func.func @written
+// CHECK: warp.store_shared
+// CHECK: warp.store_shared %{{.*}}, %[[U:.*]] :
+// CHECK-NEXT: %[[Q:.*]] = warp.load_shared %[[U]]
+// CHECK-NEXT: %[[V:.*]] = warp.load_shared
+// CHECK-NEXT: tile.dot %[[Q]], %[[V]],
+func.func @written(%p: !c, %w: !b, %c: !c) -> !c {
+  %t = warp.alloc : !tile
+  warp.store_shared %w, %t : !b -> !tile
+  %v = warp.load_shared %t : !tile -> !b
+  %u = warp.alloc : !warp.shared<16x8xf32, #sa>
+  warp.store_shared %p, %u : !c -> !warp.shared<16x8xf32, #sa>
+  %q = warp.load_shared %u : !warp.shared<16x8xf32, #sa> -> !a
+  %d = tile.dot %q, %v, %c {precision = #tile<precision ieee>} : !a * !b -> !c
+  warp.dealloc %u : !warp.shared<16x8xf32, #sa>
+  warp.dealloc %t : !tile
+  return %d : !c
+}
+
 // -----
 
 #a = #warp.layout<[16, 8], register = [[0, 1], [0, 2], [0, 4]], lane = [[1, 0], [2, 0], [4, 0], [8, 0], [0, 0]]>

@@ -7,8 +7,8 @@
 //   %d = tile.dot %q, %v, %c                      %d = tile.dot %q, %v, %c
 //
 // A thread takes whole rows and columns of its operands, which it would have to hold; where nothing stands between read
-// and product, its code reads them a few elements at a time. What the block has written itself is read first, so that
-// the barrier that it waits at stands before both. Barriers are inserted later.
+// and product, its code reads them a few elements at a time. What the block has written itself, and last, is read first,
+// so that the barrier that it waits at stands before both. Barriers are inserted later.
 #include "dialects/Tile/IR/TileOps.h"
 #include "dialects/Warp/IR/WarpOps.h"
 #include "dialects/Warp/Transforms/Passes.h"
@@ -50,10 +50,20 @@ static LoadSharedOp movableRead(tile::DotOp dot, Value operand) {
   return load;
 }
 
-static bool isWrittenInItsBlock(LoadSharedOp load) {
-  return llvm::any_of(allocationOf(load.getShared()).getUsers(), [&](Operation *user) {
-    return isa<StoreSharedOp>(user) && user->getBlock() == load->getBlock();
-  });
+/// What last writes a read's memory before it in its block; null where nothing there does.
+static Operation *lastWriteOf(LoadSharedOp load) {
+  Operation *last = nullptr;
+  for (Operation *user : allocationOf(load.getShared()).getUsers())
+    if (isa<StoreSharedOp>(user) && user->getBlock() == load->getBlock() && user->isBeforeInBlock(load) &&
+        (!last || last->isBeforeInBlock(user)))
+      last = user;
+  return last;
+}
+
+/// Whether one read comes first of two: its memory was written later.
+static bool isFirst(LoadSharedOp read, LoadSharedOp other) {
+  Operation *written = lastWriteOf(read), *otherWritten = lastWriteOf(other);
+  return written && (!otherWritten || otherWritten->isBeforeInBlock(written));
 }
 
 void ReadLate::runOnOperation() {
@@ -61,7 +71,9 @@ void ReadLate::runOnOperation() {
     SmallVector<LoadSharedOp, 2> reads;
     for (Value operand : {dot.getA(), dot.getB()})
       if (LoadSharedOp load = movableRead(dot, operand))
-        reads.insert(isWrittenInItsBlock(load) ? reads.begin() : reads.end(), load);
+        reads.push_back(load);
+    if (reads.size() == 2 && isFirst(reads[1], reads[0]))
+      std::swap(reads[0], reads[1]);
     for (LoadSharedOp load : reads) {
       load->moveBefore(dot);
       for (Operation *user : allocationOf(load.getShared()).getUsers())
