@@ -25,7 +25,7 @@ def is_large(kernel: Kernel | Tiled, target: Target) -> bool:
 
 
 def _feasible(kernel: Kernel | Tiled, target: Target) -> list[Schedule]:
-    return [each for each in itertools.product(*axes(kernel)) if not why_not(each, kernel, target)]
+    return [each for each in itertools.product(*axes(kernel, target)) if not why_not(each, kernel, target)]
 
 
 class Sampler:
@@ -41,7 +41,7 @@ class Sampler:
             ) from error
         self._optuna, self._random = optuna, random.Random(seed)
         self._left = _feasible(kernel, target)
-        self._axes = {f"axis{number}": list(axis) for number, axis in enumerate(axes(kernel))}
+        self._axes = {f"axis{number}": list(axis) for number, axis in enumerate(axes(kernel, target))}
         self._space = {name: optuna.distributions.CategoricalDistribution(axis) for name, axis in self._axes.items()}
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         sampler = optuna.samplers.TPESampler(seed=seed, constant_liar=True, n_startup_trials=FIRST)

@@ -39,6 +39,8 @@ __all__ = [
 Schedule = tuple[int, ...]
 
 _ROWS, _COLUMNS, _WARPS, _STAGES = (16, 32, 64, 128, 256), (16, 32, 64, 128), (1, 2, 4, 8), (1, 2, 3, 4)
+#: beyond those where sums lie in tensor memory: four warpgroups of 128 rows
+_MORE_ROWS, _MORE_WARPS = (512,), (16,)
 _PARTS, _PIECES = (128, 256, 384, 512, 768, 1024), (32, 64, 128)  # channels of wide values: held, or taken at once
 _CLUSTER = 2  # programs
 _PERSISTENT = (0, 1, 1)
@@ -172,16 +174,19 @@ def candidates(kernel: Kernel | Tiled, target: Target, limit: int = 16, timed: b
     return found
 
 
-def axes(kernel: Kernel | Tiled) -> list[tuple[int, ...]]:
+def axes(kernel: Kernel | Tiled, target: Target) -> list[tuple[int, ...]]:
     """What each number of a kernel's schedules may be."""
     if isinstance(kernel, Tiled):
         return [kernel.rows, kernel.warps]
     rows: tuple[int, ...] = _ROWS
     columns: tuple[int, ...] = _COLUMNS
+    warps: tuple[int, ...] = _WARPS
+    if target.tensor_columns:
+        rows, warps = rows + _MORE_ROWS, warps + _MORE_WARPS
     if kernel.window_tokens:  # tiles are cut from the window, and where that is one tile it is its own keys
         rows = (kernel.schedule[0],)
         columns = (kernel.schedule[1],)
-    found: list[tuple[int, ...]] = [rows, columns, _WARPS, _STAGES]
+    found: list[tuple[int, ...]] = [rows, columns, warps, _STAGES]
     if kernel.is_wide:
         channels = _PARTS if kernel.role in ("forward", "backward.values") else _PIECES
         whole = (kernel.value_size + 15) // 16 * 16
@@ -190,7 +195,7 @@ def axes(kernel: Kernel | Tiled) -> list[tuple[int, ...]]:
 
 
 def _space(kernel: Kernel | Tiled, target: Target, timed: bool) -> list[Schedule]:
-    space: list[Schedule] = list(itertools.product(*axes(kernel)))
+    space: list[Schedule] = list(itertools.product(*axes(kernel, target)))
     if timed and isinstance(kernel, Kernel):
         shared = [(0, _CLUSTER)] if kernel.may_share and target.most_cluster >= _CLUSTER else []
         persistent = [_PERSISTENT] if target.role_registers and not kernel.is_wide else []

@@ -47,11 +47,13 @@ namespace {
 /// Clocks of a multiprocessor's units for an iteration.
 struct Clocks {
   double products, specials, issue;
+  bool alone; ///< whether a scheduler has one warp
 
-  /// What is waited for longest. Matrix units wait where a warp's specials take about as long as the others' products.
+  /// What is waited for longest. Matrix units wait where a warp's specials take about as long as the others' products, and
+  /// for a warp alone as long as it computes.
   double most() const {
     constexpr double slack = 0.85;
-    return std::max({slack * products, specials, issue});
+    return std::max({alone ? 0 : slack * products, specials, issue});
   }
 };
 } // namespace
@@ -90,7 +92,7 @@ static bool hasLoop(scf::ForOp loop) {
 static void shareExponentials(scf::ForOp loop, int warps, const TargetInfo &target) {
   SmallVector<math::Exp2Op> powers = powersIn(loop);
   const Clocks clocks{clocksOfProducts(loop, target), clocksOfSpecials(loop, warps, target),
-                      clocksOfIssue(loop, warps, target)};
+                      clocksOfIssue(loop, warps, target), warps <= target.schedulers};
   if (powers.empty() || clocks.products == 0)
     return;
   const int share = bestShare(clocks, powers, warps, target);
