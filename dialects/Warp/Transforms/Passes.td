@@ -1097,15 +1097,15 @@ def WarpBeginTensorMemory : Pass<"warp-begin-tensor-memory", "::mlir::func::Func
 def WarpAddBehind : Pass<"warp-add-behind", "::mlir::func::FuncOp"> {
   let summary = "add what a product in tensor memory starts from when threads have its sums";
   let description = [{
-    A `warp.wgmma` whose sums lie in tensor memory, and which starts from one number for each row or column, starts from zero,
-    and threads add these where they compute with its sums first. Tensor memory would have to be written before the
-    product. What the numbers are loaded by goes along.
+    A `warp.wgmma` whose sums lie in tensor memory, and which starts from one number for each row, starts from zero, and
+    threads add these where they compute with its sums first. Tensor memory would have to be written before the product.
+    What the numbers are loaded by goes along.
 
     Needs: products of warpgroups (`tile-to-warp`), barriers (`warp-insert-barriers`); `warp-defer-waits` comes behind it.
 
     Rejects: nothing. Sums that another product goes on from, or that leave their block, other values that products start
-    from, numbers of more than 64 columns, which registers have no room for, and products with sums in registers, stay as
-    they are.
+    from, as numbers of columns are, which would take as many registers as the sums, and products with sums in registers,
+    stay as they are.
 
     ```mlir
     #acc = #warp.layout<[128, 16], register = [[0, 1], [0, 2], [0, 4], [0, 8]], lane = [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0]], warp = [[32, 0], [64, 0]]>

@@ -1,19 +1,20 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
 // RUN: weft-opt %s --warp-add-behind --split-input-file | FileCheck %s
 #acc = #warp.layout<[128, 16], register = [[0, 1], [0, 2], [0, 4], [0, 8]], lane = [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0]], warp = [[32, 0], [64, 0]]>
-#row = #warp.layout<[1, 16], register = [[0, 1], [0, 2], [0, 4], [0, 8]], lane = [[0, 0], [0, 0], [0, 0], [0, 0], [0, 0]], warp = [[0, 0], [0, 0]]>
-#flat = #warp.layout<[16], register = [[1], [2], [4], [8]], lane = [[0], [0], [0], [0], [0]], warp = [[0], [0]]>
+#row = #warp.layout<[128, 1], lane = [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0]], warp = [[32, 0], [64, 0]]>
+#column = #warp.layout<[1, 16], register = [[0, 1], [0, 2], [0, 4], [0, 8]], lane = [[0, 0], [0, 0], [0, 0], [0, 0], [0, 0]], warp = [[0, 0], [0, 0]]>
+#flat = #warp.layout<[128], lane = [[1], [2], [4], [8], [16]], warp = [[32], [64]]>
 #a = #warp.layout<[128, 16], offset = [[0, 1], [0, 2], [0, 4], [0, 8], [1, 0], [2, 0], [4, 8], [8, 0], [16, 0], [32, 0], [64, 0]]>
 #b = #warp.layout<[16, 16], offset = [[1, 0], [2, 0], [4, 0], [8, 0], [0, 1], [0, 2], [8, 4], [0, 8]]>
-#d = #warp.layout<[16], offset = [[1], [2], [4], [8]]>
+#d = #warp.layout<[128], offset = [[1], [2], [4], [8], [16], [32], [64]]>
 !a = !warp.shared<128x16xf16, #a>
 !b = !warp.shared<16x16xf16, #b>
-!delta = !warp.shared<16xf32, #d>
+!delta = !warp.shared<128xf32, #d>
 !sums = tensor<128x16xf32, #acc>
 
 module attributes {warp.target = "sm_100a"} {
   // The numbers are loaded and added where the sums are computed with, not where they are waited for.
-  // CHECK-LABEL: func.func @columns
+  // CHECK-LABEL: func.func @rows
   // CHECK-NOT: warp.load_shared
   // CHECK: %[[ZERO:.*]] = arith.constant dense<0.000000e+00> : tensor<128x16xf32,
   // CHECK-NEXT: %[[D:.*]] = warp.wgmma %arg0, %arg1, %[[ZERO]]
@@ -24,10 +25,10 @@ module attributes {warp.target = "sm_100a"} {
   // CHECK-NEXT: %[[C:.*]] = tile.broadcast %[[ACROSS]]
   // CHECK-NEXT: %[[F:.*]] = arith.addf %[[E]], %[[C]]
   // CHECK-NEXT: arith.mulf %[[P]], %[[F]]
-  func.func @columns(%a: !a, %b: !b, %delta: !delta, %s: !sums) -> !sums {
-    %loaded = warp.load_shared %delta : !delta -> tensor<16xf32, #flat>
-    %across = tile.expand_dims %loaded {axis = 0 : i32} : tensor<16xf32, #flat> -> tensor<1x16xf32, #row>
-    %c = tile.broadcast %across : tensor<1x16xf32, #row> -> !sums
+  func.func @rows(%a: !a, %b: !b, %delta: !delta, %s: !sums) -> !sums {
+    %loaded = warp.load_shared %delta : !delta -> tensor<128xf32, #flat>
+    %across = tile.expand_dims %loaded {axis = 1 : i32} : tensor<128xf32, #flat> -> tensor<128x1xf32, #row>
+    %c = tile.broadcast %across : tensor<128x1xf32, #row> -> !sums
     %d = warp.wgmma %a, %b, %c {shape = array<i32: 128, 16, 16>} : !a * !b -> !sums
     %e = warp.wgmma_wait %d {pending = 0 : i32} : !sums
     %p = math.exp2 %s : !sums
@@ -43,9 +44,9 @@ module attributes {warp.target = "sm_100a"} {
   // CHECK: tile.broadcast
   // CHECK-NEXT: arith.addf
   func.func @barrier(%a: !a, %b: !b, %delta: !delta) -> !sums {
-    %loaded = warp.load_shared %delta : !delta -> tensor<16xf32, #flat>
-    %across = tile.expand_dims %loaded {axis = 0 : i32} : tensor<16xf32, #flat> -> tensor<1x16xf32, #row>
-    %c = tile.broadcast %across : tensor<1x16xf32, #row> -> !sums
+    %loaded = warp.load_shared %delta : !delta -> tensor<128xf32, #flat>
+    %across = tile.expand_dims %loaded {axis = 1 : i32} : tensor<128xf32, #flat> -> tensor<128x1xf32, #row>
+    %c = tile.broadcast %across : tensor<128x1xf32, #row> -> !sums
     %d = warp.wgmma %a, %b, %c {shape = array<i32: 128, 16, 16>} : !a * !b -> !sums
     %e = warp.wgmma_wait %d {pending = 0 : i32} : !sums
     warp.barrier
@@ -54,16 +55,18 @@ module attributes {warp.target = "sm_100a"} {
     return %y : !sums
   }
 
-  // Sums that the next product goes on from, that leave their block, and values that are no numbers of rows or columns.
+  // Sums that the next product goes on from, that leave their block, numbers of columns, and values of any other kind.
   // CHECK-LABEL: func.func @left_alone
-  // CHECK: %[[C:.*]] = tile.broadcast
+  // CHECK: %[[C:.*]] = tile.broadcast %arg2
   // CHECK: warp.wgmma %{{.*}}, %{{.*}}, %[[C]]
   // CHECK: %[[X:.*]] = arith.negf
   // CHECK: warp.wgmma %{{.*}}, %{{.*}}, %[[X]]
   // CHECK: warp.wgmma %{{.*}}, %{{.*}}, %[[C]]
+  // CHECK: %[[COLUMNS:.*]] = tile.broadcast %arg3
+  // CHECK: warp.wgmma %{{.*}}, %{{.*}}, %[[COLUMNS]]
   // CHECK-NOT: arith.addf
-  func.func @left_alone(%a: !a, %b: !b, %across: tensor<1x16xf32, #row>, %s: !sums) -> (!sums, !sums) {
-    %c = tile.broadcast %across : tensor<1x16xf32, #row> -> !sums
+  func.func @left_alone(%a: !a, %b: !b, %across: tensor<128x1xf32, #row>, %down: tensor<1x16xf32, #column>) -> (!sums, !sums, !sums) {
+    %c = tile.broadcast %across : tensor<128x1xf32, #row> -> !sums
     %d = warp.wgmma %a, %b, %c {shape = array<i32: 128, 16, 16>} : !a * !b -> !sums
     %e = warp.wgmma_wait %d {pending = 0 : i32} : !sums
     %f = warp.wgmma %a, %b, %e {shape = array<i32: 128, 16, 16>} : !a * !b -> !sums
@@ -74,40 +77,11 @@ module attributes {warp.target = "sm_100a"} {
     %y = arith.negf %i : !sums
     %j = warp.wgmma %a, %b, %c {shape = array<i32: 128, 16, 16>} : !a * !b -> !sums
     %k = warp.wgmma_wait %j {pending = 0 : i32} : !sums
-    return %y, %k : !sums, !sums
-  }
-}
-
-// -----
-
-#acc = #warp.layout<[128, 128], register = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [0, 32], [0, 64]], lane = [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0]], warp = [[32, 0], [64, 0]]>
-#column = #warp.layout<[128, 1], lane = [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0]], warp = [[32, 0], [64, 0]]>
-#row = #warp.layout<[1, 128], register = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [0, 32], [0, 64]], lane = [[0, 0], [0, 0], [0, 0], [0, 0], [0, 0]], warp = [[0, 0], [0, 0]]>
-#a = #warp.layout<[128, 16], offset = [[0, 1], [0, 2], [0, 4], [0, 8], [1, 0], [2, 0], [4, 8], [8, 0], [16, 0], [32, 0], [64, 0]]>
-#b = #warp.layout<[16, 128], offset = [[1, 0], [2, 0], [4, 0], [8, 0], [0, 1], [0, 2], [8, 4], [0, 8], [0, 16], [0, 32], [0, 64]]>
-!a = !warp.shared<128x16xf16, #a>
-!b = !warp.shared<16x128xf16, #b>
-!sums = tensor<128x128xf32, #acc>
-
-// Of 128 columns a thread has room for one number of its row, not for one of each column.
-// CHECK-LABEL: func.func @wide
-// CHECK: warp.wgmma %{{.*}}, %{{.*}}, %cst
-// CHECK: %[[ROWS:.*]] = tile.broadcast %arg2
-// CHECK-NEXT: arith.addf %{{.*}}, %[[ROWS]]
-// CHECK: %[[COLUMNS:.*]] = tile.broadcast %arg3
-// CHECK: warp.wgmma %{{.*}}, %{{.*}}, %[[COLUMNS]]
-// CHECK-NOT: arith.addf
-module attributes {warp.target = "sm_100a"} {
-  func.func @wide(%a: !a, %b: !b, %column: tensor<128x1xf32, #column>, %row: tensor<1x128xf32, #row>) -> (!sums, !sums) {
-    %c = tile.broadcast %column : tensor<128x1xf32, #column> -> !sums
-    %d = warp.wgmma %a, %b, %c {shape = array<i32: 128, 128, 16>} : !a * !b -> !sums
-    %e = warp.wgmma_wait %d {pending = 0 : i32} : !sums
-    %x = arith.negf %e : !sums
-    %f = tile.broadcast %row : tensor<1x128xf32, #row> -> !sums
-    %g = warp.wgmma %a, %b, %f {shape = array<i32: 128, 128, 16>} : !a * !b -> !sums
-    %h = warp.wgmma_wait %g {pending = 0 : i32} : !sums
-    %y = arith.negf %h : !sums
-    return %x, %y : !sums, !sums
+    %columns = tile.broadcast %down : tensor<1x16xf32, #column> -> !sums
+    %l = warp.wgmma %a, %b, %columns {shape = array<i32: 128, 16, 16>} : !a * !b -> !sums
+    %m = warp.wgmma_wait %l {pending = 0 : i32} : !sums
+    %z = arith.negf %m : !sums
+    return %y, %k, %z : !sums, !sums, !sums
   }
 }
 

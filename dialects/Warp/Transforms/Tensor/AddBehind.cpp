@@ -1,6 +1,6 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
-// warp-add-behind: what a product in tensor memory starts from, where each row or column has one number, is added when
-// threads have its sums.
+// warp-add-behind: what a product in tensor memory starts from, where each row has one number, is added when threads have
+// its sums.
 //
 //   %c = tile.broadcast %delta                       %d = warp.wgmma %a, %b, %zero
 //   %d = warp.wgmma %a, %b, %c                       %e = warp.wgmma_wait %d
@@ -14,7 +14,6 @@
 #include "compiler/Target/TargetInfo.h"
 #include "dialects/Tile/IR/TileOps.h"
 #include "dialects/Warp/IR/WarpOps.h"
-#include "dialects/Warp/Transforms/OperandsOfLoops.h"
 #include "dialects/Warp/Transforms/Passes.h"
 #include "dialects/Warp/Transforms/Tensor/TensorProducts.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -76,11 +75,9 @@ static void sink(Value value, Operation *to) {
   }
 }
 
-/// Whether a thread holds what it adds beside the sums and as many weights: one number of a row, or some of few columns.
-static bool hasRoom(tile::BroadcastOp start) {
-  constexpr int64_t most = 64;
-  auto source = cast<RankedTensorType>(start.getSource().getType());
-  return source.getShape().back() == 1 || registersOf(start.getResult()) <= most;
+/// Whether a value is one number for each row: numbers of columns would take as many registers as the sums.
+static bool isOfRows(tile::BroadcastOp start) {
+  return cast<RankedTensorType>(start.getSource().getType()).getShape().back() == 1;
 }
 
 static void addBehind(WgmmaOp product, WgmmaWaitOp wait) {
@@ -96,7 +93,7 @@ static void addBehind(WgmmaOp product, WgmmaWaitOp wait) {
 void AddBehind::runOnOperation() {
   getOperation().walk([](WgmmaOp product) {
     auto start = product.getAcc().getDefiningOp<tile::BroadcastOp>();
-    if (!start || !isInTensorMemory(product) || !getElementTypeOrSelf(start.getType()).isF32() || !hasRoom(start))
+    if (!start || !isInTensorMemory(product) || !getElementTypeOrSelf(start.getType()).isF32() || !isOfRows(start))
       return;
     if (WgmmaWaitOp wait = waitOfComputed(product))
       addBehind(product, wait);
