@@ -987,8 +987,8 @@ def WarpDeferWaits : Pass<"warp-defer-waits", "::mlir::func::FuncOp"> {
   let summary = "wait for products of warpgroups where their sums are needed first";
   let description = [{
     A `warp.wgmma_wait` moves down to what needs its result, past products that are started in between, which it then
-    leaves unfinished; a product that starts from zero, or any of more than three in a block, moves up to an earlier one, if
-    its operands are there. Sums that go on from product to product are waited for once. No wait moves past a barrier or
+    leaves unfinished; a product that starts from zero, any of more than three in a block, or one of those whose sums tensor
+    memory holds all at once, moves up to an earlier one, if its operands are there. Sums that go on from product to product are waited for once. No wait moves past a barrier or
     an exchange, behind which other threads may write the tiles that its product reads, past a write to shared memory, or
     out of its block.
 
@@ -1104,8 +1104,8 @@ def WarpAddBehind : Pass<"warp-add-behind", "::mlir::func::FuncOp"> {
     Needs: products of warpgroups (`tile-to-warp`), barriers (`warp-insert-barriers`); `warp-defer-waits` comes behind it.
 
     Rejects: nothing. Sums that another product goes on from, or that leave their block, other values that products start
-    from, as numbers of columns are, which would take as many registers as the sums, and products with sums in registers,
-    stay as they are.
+    from, as numbers of columns are, which would take as many registers as the sums, products with sums in registers, and
+    those of which tensor memory does not hold all sums at once, stay as they are.
 
     ```mlir
     #acc = #warp.layout<[128, 16], register = [[0, 1], [0, 2], [0, 4], [0, 8]], lane = [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0]], warp = [[32, 0], [64, 0]]>
@@ -1113,7 +1113,8 @@ def WarpAddBehind : Pass<"warp-add-behind", "::mlir::func::FuncOp"> {
     #a = #warp.layout<[128, 16], offset = [[0, 1], [0, 2], [0, 4], [0, 8], [1, 0], [2, 0], [4, 8], [8, 0], [16, 0], [32, 0], [64, 0]]>
     #b = #warp.layout<[16, 16], offset = [[1, 0], [2, 0], [4, 0], [8, 0], [0, 1], [0, 2], [8, 4], [0, 8]]>
     module attributes {warp.target = "sm_100a"} {
-      func.func @f(%a: !warp.shared<128x16xf16, #a>, %b: !warp.shared<16x16xf16, #b>, %delta: tensor<128x1xf32, #row>) -> tensor<128x16xf32, #acc> {
+      func.func @f(%a: !warp.shared<128x16xf16, #a>, %b: !warp.shared<16x16xf16, #b>, %delta: tensor<128x1xf32, #row>) -> tensor<128x16xf32, #acc>
+          attributes {tile.schedule = #tile.schedule<warps = 4, stages = 2>} {
         %c = tile.broadcast %delta : tensor<128x1xf32, #row> -> tensor<128x16xf32, #acc>
         %d = warp.wgmma %a, %b, %c {shape = array<i32: 128, 16, 16>} : !warp.shared<128x16xf16, #a> * !warp.shared<16x16xf16, #b> -> tensor<128x16xf32, #acc>
         %e = warp.wgmma_wait %d {pending = 0 : i32} : tensor<128x16xf32, #acc>
@@ -1233,6 +1234,7 @@ def WarpReleaseLate : Pass<"warp-release-late", "::mlir::func::FuncOp"> {
     becomes
     ```mlir
     %r:2 = scf.for %i = %c0 to %n step %c1 iter_args(%place = %c0, %before = %none) -> (i32, i32) : i32 {
+      ...
       warp.tensor_product %k, %area, %s with %q {column = 0 : i32, shape = array<i32: 128, 16, 16>, sums = tensor<128x16xf32, #acc>, zero} ...
       warp.tensor_wait %s {count = 2 : i32, pending = 0 : i32} : <16xi64, #s>
       %later = arith.cmpi ne, %i, %c0 : i32
@@ -1248,8 +1250,8 @@ def WarpReleaseLate : Pass<"warp-release-late", "::mlir::func::FuncOp"> {
     %any = arith.cmpi slt, %c0, %n : i32
     scf.if %any {
       warp.tensor_wait %s {pending = 0 : i32} : <16xi64, #s>
-      %read = warp.stage %ring[%r#1] {step = 16 : i64} : <stages = 2, 2xi64, #m> -> <2xi64, #m>
-      warp.mbarrier_arrive %read {index = 1 : i64, together} : <2xi64, #m>
+      %last = warp.stage %ring[%r#1] {step = 16 : i64} : <stages = 2, 2xi64, #m> -> <2xi64, #m>
+      warp.mbarrier_arrive %last {index = 1 : i64, together} : <2xi64, #m>
     }
     ```
   }];

@@ -25,7 +25,7 @@ module attributes {warp.target = "sm_100a"} {
   // CHECK-NEXT: %[[C:.*]] = tile.broadcast %[[ACROSS]]
   // CHECK-NEXT: %[[F:.*]] = arith.addf %[[E]], %[[C]]
   // CHECK-NEXT: arith.mulf %[[P]], %[[F]]
-  func.func @rows(%a: !a, %b: !b, %delta: !delta, %s: !sums) -> !sums {
+  func.func @rows(%a: !a, %b: !b, %delta: !delta, %s: !sums) -> !sums attributes {tile.schedule = #tile.schedule<warps = 4, stages = 2>} {
     %loaded = warp.load_shared %delta : !delta -> tensor<128xf32, #flat>
     %across = tile.expand_dims %loaded {axis = 1 : i32} : tensor<128xf32, #flat> -> tensor<128x1xf32, #row>
     %c = tile.broadcast %across : tensor<128x1xf32, #row> -> !sums
@@ -43,7 +43,7 @@ module attributes {warp.target = "sm_100a"} {
   // CHECK: warp.barrier
   // CHECK: tile.broadcast
   // CHECK-NEXT: arith.addf
-  func.func @barrier(%a: !a, %b: !b, %delta: !delta) -> !sums {
+  func.func @barrier(%a: !a, %b: !b, %delta: !delta) -> !sums attributes {tile.schedule = #tile.schedule<warps = 4, stages = 2>} {
     %loaded = warp.load_shared %delta : !delta -> tensor<128xf32, #flat>
     %across = tile.expand_dims %loaded {axis = 1 : i32} : tensor<128xf32, #flat> -> tensor<128x1xf32, #row>
     %c = tile.broadcast %across : tensor<128x1xf32, #row> -> !sums
@@ -65,7 +65,7 @@ module attributes {warp.target = "sm_100a"} {
   // CHECK: %[[COLUMNS:.*]] = tile.broadcast %arg3
   // CHECK: warp.wgmma %{{.*}}, %{{.*}}, %[[COLUMNS]]
   // CHECK-NOT: arith.addf
-  func.func @left_alone(%a: !a, %b: !b, %across: tensor<128x1xf32, #row>, %down: tensor<1x16xf32, #column>) -> (!sums, !sums, !sums) {
+  func.func @left_alone(%a: !a, %b: !b, %across: tensor<128x1xf32, #row>, %down: tensor<1x16xf32, #column>) -> (!sums, !sums, !sums) attributes {tile.schedule = #tile.schedule<warps = 4, stages = 2>} {
     %c = tile.broadcast %across : tensor<128x1xf32, #row> -> !sums
     %d = warp.wgmma %a, %b, %c {shape = array<i32: 128, 16, 16>} : !a * !b -> !sums
     %e = warp.wgmma_wait %d {pending = 0 : i32} : !sums
@@ -87,6 +87,35 @@ module attributes {warp.target = "sm_100a"} {
 
 // -----
 
+#acc = #warp.layout<[256, 256], register = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [0, 32], [0, 64], [0, 128]], lane = [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0]], warp = [[32, 0], [64, 0], [128, 0]]>
+#row = #warp.layout<[256, 1], lane = [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0]], warp = [[32, 0], [64, 0], [128, 0]]>
+#a = #warp.layout<[256, 16], offset = [[0, 1], [0, 2], [0, 4], [0, 8], [1, 0], [2, 0], [4, 8], [8, 0], [16, 0], [32, 0], [64, 0], [128, 0]]>
+#b = #warp.layout<[16, 256], offset = [[1, 0], [2, 0], [4, 0], [8, 0], [0, 1], [0, 2], [8, 4], [0, 8], [0, 16], [0, 32], [0, 64], [0, 128]]>
+!a = !warp.shared<256x16xf16, #a>
+!b = !warp.shared<16x256xf16, #b>
+!sums = tensor<256x256xf32, #acc>
+
+// Of two warpgroups' sums of 256 columns tensor memory holds one: the second product starts when the first one's are loaded.
+// CHECK-LABEL: func.func @in_turn
+// CHECK: %[[C:.*]] = tile.broadcast %arg2
+// CHECK: warp.wgmma %{{.*}}, %{{.*}}, %[[C]]
+// CHECK-NOT: arith.addf
+module attributes {warp.target = "sm_100a"} {
+  func.func @in_turn(%a: !a, %b: !b, %row: tensor<256x1xf32, #row>) -> (!sums, !sums) attributes {tile.schedule = #tile.schedule<warps = 8, stages = 2>} {
+    %zero = arith.constant dense<0.0> : !sums
+    %d = warp.wgmma %a, %b, %zero {shape = array<i32: 128, 256, 16>} : !a * !b -> !sums
+    %e = warp.wgmma_wait %d {pending = 0 : i32} : !sums
+    %x = math.exp2 %e : !sums
+    %c = tile.broadcast %row : tensor<256x1xf32, #row> -> !sums
+    %f = warp.wgmma %a, %b, %c {shape = array<i32: 128, 256, 16>} : !a * !b -> !sums
+    %g = warp.wgmma_wait %f {pending = 0 : i32} : !sums
+    %y = arith.negf %g : !sums
+    return %x, %y : !sums, !sums
+  }
+}
+
+// -----
+
 #acc = #warp.layout<[64, 16], register = [[0, 1], [8, 0], [0, 8]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], warp = [[16, 0], [32, 0]]>
 #row = #warp.layout<[64, 1], register = [[8, 0]], lane = [[0, 0], [0, 0], [1, 0], [2, 0], [4, 0]], warp = [[16, 0], [32, 0]]>
 #a = #warp.layout<[64, 16], offset = [[0, 1], [0, 2], [0, 4], [0, 8], [1, 0], [2, 0], [4, 8], [8, 0], [16, 0], [32, 0]]>
@@ -97,7 +126,7 @@ module attributes {warp.target = "sm_100a"} {
 // CHECK: %[[C:.*]] = tile.broadcast
 // CHECK: warp.wgmma %{{.*}}, %{{.*}}, %[[C]]
 module attributes {warp.target = "sm_90a"} {
-  func.func @registers(%a: !warp.shared<64x16xf16, #a>, %b: !warp.shared<16x16xf16, #b>, %delta: tensor<64x1xf32, #row>) -> tensor<64x16xf32, #acc> {
+  func.func @registers(%a: !warp.shared<64x16xf16, #a>, %b: !warp.shared<16x16xf16, #b>, %delta: tensor<64x1xf32, #row>) -> tensor<64x16xf32, #acc> attributes {tile.schedule = #tile.schedule<warps = 4, stages = 2>} {
     %c = tile.broadcast %delta : tensor<64x1xf32, #row> -> tensor<64x16xf32, #acc>
     %d = warp.wgmma %a, %b, %c {shape = array<i32: 64, 16, 16>} : !warp.shared<64x16xf16, #a> * !warp.shared<16x16xf16, #b> -> tensor<64x16xf32, #acc>
     %e = warp.wgmma_wait %d {pending = 0 : i32} : tensor<64x16xf32, #acc>

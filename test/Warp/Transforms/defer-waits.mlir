@@ -188,3 +188,31 @@ func.func @three(%a: tensor<64x16xf16, #a>, %s: !warp.shared<16x16xf16, #s>, %su
   %dq = warp.wgmma_wait %2 {pending = 0 : i32} : tensor<64x16xf32, #a>
   return %dq : tensor<64x16xf32, #a>
 }
+
+// -----
+
+#a = #warp.layout<[128, 16], register = [[0, 1], [0, 2], [0, 4], [0, 8]], lane = [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0]], warp = [[32, 0], [64, 0]]>
+#s = #warp.layout<[16, 16], offset = [[0, 1], [0, 2], [0, 4], [0, 8], [1, 0], [2, 0], [4, 8], [8, 0]]>
+
+// Of three whose sums tensor memory holds all at once, each is started when its operands are there.
+// CHECK-LABEL: func.func @three_in_tensor_memory
+// CHECK: %[[S:.*]] = warp.wgmma %
+// CHECK-NEXT: %[[DP:.*]] = warp.wgmma %
+// CHECK-NEXT: warp.wgmma_wait %[[S]] {pending = 1 : i32}
+// CHECK-NEXT: math.exp2
+// CHECK-NEXT: warp.wgmma_wait %[[DP]] {pending = 0 : i32}
+module attributes {warp.target = "sm_100a"} {
+  func.func @three_in_tensor_memory(%a: tensor<128x16xf16, #a>, %s: !warp.shared<16x16xf16, #s>, %sums: tensor<128x16xf32, #a>, %q: tensor<128x16xf32, #a>) -> tensor<128x16xf32, #a> attributes {tile.schedule = #tile.schedule<warps = 4, stages = 2>} {
+    %zero = arith.constant dense<0.0> : tensor<128x16xf32, #a>
+    %0 = warp.wgmma %a, %s, %zero {shape = array<i32: 128, 16, 16>} : tensor<128x16xf16, #a> * !warp.shared<16x16xf16, #s> -> tensor<128x16xf32, #a>
+    %scores = warp.wgmma_wait %0 {pending = 0 : i32} : tensor<128x16xf32, #a>
+    %p = math.exp2 %scores : tensor<128x16xf32, #a>
+    %1 = warp.wgmma %a, %s, %sums {shape = array<i32: 128, 16, 16>} : tensor<128x16xf16, #a> * !warp.shared<16x16xf16, #s> -> tensor<128x16xf32, #a>
+    %dp = warp.wgmma_wait %1 {pending = 0 : i32} : tensor<128x16xf32, #a>
+    %ds = arith.mulf %p, %dp : tensor<128x16xf32, #a>
+    %right = arith.truncf %ds : tensor<128x16xf32, #a> to tensor<128x16xf16, #a>
+    %2 = warp.wgmma %right, %s, %q {shape = array<i32: 128, 16, 16>} : tensor<128x16xf16, #a> * !warp.shared<16x16xf16, #s> -> tensor<128x16xf32, #a>
+    %dq = warp.wgmma_wait %2 {pending = 0 : i32} : tensor<128x16xf32, #a>
+    return %dq : tensor<128x16xf32, #a>
+  }
+}

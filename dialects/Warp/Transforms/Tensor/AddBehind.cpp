@@ -93,7 +93,8 @@ static void addBehind(WgmmaOp product, WgmmaWaitOp wait) {
 void AddBehind::runOnOperation() {
   getOperation().walk([](WgmmaOp product) {
     auto start = product.getAcc().getDefiningOp<tile::BroadcastOp>();
-    if (!start || !isInTensorMemory(product) || !getElementTypeOrSelf(start.getType()).isF32() || !isOfRows(start))
+    if (!start || !isInTensorMemory(product) || !getElementTypeOrSelf(start.getType()).isF32() || !isOfRows(start) ||
+        !fitsBesideOthers(product))
       return;
     if (WgmmaWaitOp wait = waitOfComputed(product))
       addBehind(product, wait);

@@ -6,6 +6,8 @@
 //                        body
 //                        warp.tensor_end %area
 #include "dialects/Tile/IR/Schedule.h"
+#include "dialects/Warp/Layout/WgmmaLayouts.h"
+#include "dialects/Warp/Transforms/OperandsOfLoops.h"
 #include "dialects/Warp/Transforms/Passes.h"
 #include "dialects/Warp/Transforms/Roles/ProducerSlice.h"
 #include "dialects/Warp/Transforms/Tensor/TensorProducts.h"
@@ -29,6 +31,20 @@ struct BeginTensorMemory : weft::warp::impl::WarpBeginTensorMemoryBase<BeginTens
 
 bool weft::warp::isInTensorMemory(WgmmaOp product) {
   return TargetInfo::ofOrDefault(product).warpgroups.tensorColumns != 0;
+}
+
+bool weft::warp::fitsBesideOthers(WgmmaOp product) {
+  const targets::WarpgroupUnit &unit = TargetInfo::ofOrDefault(product).warpgroups;
+  int64_t columns = 0;
+  for (auto each : product->getBlock()->getOps<WgmmaOp>()) {
+    auto before = each.getAcc().getDefiningOp<WgmmaWaitOp>();
+    if (before && before->getBlock() == each->getBlock()) // goes on from another's
+      continue;
+    const int64_t rows = each.getShape()[0];
+    columns += registersOf(each.getResult()) * (int64_t(tensorRows) / rows);
+  }
+  const int64_t groups = tile::scheduleOf(product->getParentOfType<func::FuncOp>()).warps / unit.warps;
+  return int64_t(llvm::PowerOf2Ceil(columns)) * groups <= unit.tensorColumns;
 }
 
 SharedType weft::warp::tensorSlots(func::FuncOp kernel, const TargetInfo &target) {

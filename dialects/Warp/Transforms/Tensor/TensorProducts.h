@@ -15,6 +15,10 @@ constexpr int mostUnderWay = 4, tensorBarriers = 8;
 /// Whether a product's sums are in tensor memory.
 bool isInTensorMemory(WgmmaOp product);
 
+/// Whether tensor memory holds the sums of all products of a product's block at once, so that none need wait until another's
+/// have been loaded.
+bool fitsBesideOthers(WgmmaOp product);
+
 /// The tile of a kernel's barriers, in shared memory, for as many warps; null where no product needs it.
 SharedType tensorSlots(mlir::func::FuncOp kernel, const TargetInfo &target);
 

@@ -9,12 +9,13 @@
 //   use(%t)                                          use(%t)
 //
 // A product that needs nothing of what is computed from an earlier one is started right behind that one, if it starts from
-// zero or the iteration has more than three. A product whose sums the next one goes on from, by the same instructions, is not waited for at all: theirs is one
-// wait. No wait moves past a barrier or an exchange, behind which other threads may write the tiles that its product
-// reads, nor out of its block.
+// zero, the iteration has more than three, or tensor memory holds the sums of all. A product whose sums the next one goes on
+// from, by the same instructions, is not waited for at all: theirs is one wait. No wait moves past a barrier or an exchange,
+// behind which other threads may write the tiles that its product reads, nor out of its block.
 #include "dialects/Tile/IR/TileOps.h"
 #include "dialects/Warp/IR/WarpOps.h"
 #include "dialects/Warp/Transforms/Passes.h"
+#include "dialects/Warp/Transforms/Tensor/TensorProducts.h"
 
 namespace weft::warp {
 #define GEN_PASS_DEF_WARPDEFERWAITS
@@ -107,7 +108,8 @@ static int startedBetween(WgmmaOp product, WgmmaWaitOp wait) {
 void DeferWaits::runOnOperation() {
   SmallVector<WgmmaOp> early;
   getOperation().walk([&](WgmmaOp product) {
-    if (product.startsFromZero() || hasManyProducts(*product->getBlock()))
+    if (product.startsFromZero() || hasManyProducts(*product->getBlock()) ||
+        (isInTensorMemory(product) && fitsBesideOthers(product)))
       early.push_back(product);
   });
   for (WgmmaOp product : early)
