@@ -301,3 +301,11 @@ def test_sums_in_tensor_memory_take_no_registers():
     assert "its sums take 296 registers of a thread" in why_not((128, 128, 4, 2), of_128, targets()["sm_90a"])
     assert why_not((128, 128, 4, 2), of_128, targets()["sm_100a"]) == ""
     assert "its scores take 296 registers" in why_not((128, 256, 4, 2), of_128, targets()["sm_100a"])
+
+
+def test_four_warpgroups():
+    """Tiles of 512 rows on 16 warps are candidates where sums lie in tensor memory alone."""
+    for name, tried in (("sm_100a", True), ("sm_90a", False)):
+        kernel = dataclasses.replace(KERNEL, schedule=(256, 128, 8, 3))
+        found = {each.schedule for each in candidates(kernel, targets()[name], 10**6) if not each.dropped}
+        assert ((512, 64, 16, 3) in found, any(512 in each[:1] or 16 in each[2:3] for each in found)) == (tried, tried)
