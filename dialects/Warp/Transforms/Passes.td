@@ -1420,7 +1420,8 @@ def WarpShareExponentials : Pass<"warp-share-exponentials", "::mlir::func::FuncO
   let description = [{
     Of loops with products of warpgroups, where the units for special functions would take longer for an iteration than
     the matrix units: of each 16 neighbouring powers of a thread, some are marked to be computed by polynomials, as many
-    as leave the unit that has most to do the least. What the target's units take is in its description.
+    as leave the unit that has most to do the least. Where a scheduler has one warp, which computes nothing while it waits
+    for products, these count for nothing. What the target's units take is in its description.
 
     Needs: products of warpgroups whose operands are in shared memory (`warp-stage-wgmma`).
 
