@@ -147,7 +147,7 @@ private:
     long long number = PyLong_AsLongLongAndOverflow(value.ptr(), &overflow);
     bool narrow = number >= INT32_MIN && number <= INT32_MAX;
     add('i');
-    add(char((narrow ? 1 : 0) | (number == 1 ? 2 : 0) | (number % 16 == 0 ? 4 : 0)));
+    add(char((narrow ? 1 : 0) | (number == 1 ? 2 : 0) | (number >= 0 && number % 16 == 0 ? 4 : 0)));
     return overflow == 0;
   }
 

@@ -24,6 +24,8 @@ from weft.compiler.lower import Options, lower, native_context
 from weft.compiler.signature import parse
 from weft.programs.simulated import run_plan
 
+DEVICE = f"simulator:{TARGET}"
+
 
 def emitted(module, **options):
     ptx, info, error = module.compile(json.dumps({"target": TARGET, **options}))
@@ -201,6 +203,41 @@ def test_rows_of_a_head_among_all(seed):
     for h in range(H):
         wanted = a64[h * 64 : h * 64 + 64] @ rows[h * N : h * N + K]
         np.testing.assert_allclose(c[h * 64 : h * 64 + 64], wanted, atol=5e-4, rtol=0)
+
+
+@weft.jit
+def by_any_stride(memory, a, b, c, K, sam, sbk, scm):
+    """``memory`` is all that the others lie in."""
+    i, k = wl.arange(0, 64), wl.arange(0, 32)
+    acc = wl.zeros((64, 64), dtype=wl.float32)
+    for start in range(0, K, 32):
+        a_tile = wl.load(a + i[:, None] * sam + (start + k)[None, :])
+        acc = wl.dot(a_tile, wl.load(b + (start + k)[:, None] * sbk + i[None, :]), acc)
+    wl.store(c + i[:, None] * scm + i[None, :], acc.to(wl.float16))
+
+
+@pytest.mark.parametrize("strides, boxes", [
+    ((96, 64, 64), 2), ((0, 64, 64), 2), ((96, 0, 64), 2), ((-96, 64, 64), 1), ((96, -64, 64), 1), ((96, 64, -64), 2),
+    ((-96, -64, -64), 0),
+])  # fmt: skip
+def test_strides_of_either_sign(seed, monkeypatch, strides, boxes):
+    """Rows that are one, and rows counted from the last: no tensor map has these, so that threads copy them."""
+    monkeypatch.setenv("WEFT_DEVICE", DEVICE)
+    random = np.random.default_rng(seed)
+    memory = torch.from_numpy(random.integers(-4, 5, 3 * 8192).astype(np.float16))
+    shapes = ((64, 96), (96, 64), (64, 64))
+    begins = [8192 * n + max(-stride * (shapes[n][0] - 1), 0) for n, stride in enumerate(strides)]
+    places = [
+        begin + np.arange(rows)[:, None] * stride + np.arange(columns)
+        for begin, stride, (rows, columns) in zip(begins, strides, shapes, strict=True)
+    ]
+    a, b = (memory.numpy()[place].astype(float) for place in places[:2])
+    wanted = memory.numpy().copy()
+    wanted[places[2]] = a @ b
+    views = [memory[begin:] for begin in begins]
+    kernel = by_any_stride[(1,)](memory, *views, 96, *strides, num_warps=4, num_stages=3)
+    assert kernel.ptx.count("// weft.tensor_map") == boxes
+    np.testing.assert_array_equal(memory.numpy(), wanted)
 
 
 @weft.jit

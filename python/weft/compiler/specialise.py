@@ -105,7 +105,13 @@ def _integer(parameter: Parameter, value: int) -> Token:
         name = "u64"
     else:
         raise TypeError(f"'{parameter.name}': expected an integer of at most 64 bits, but got {value}")
-    return (name, 16 if parameter.specialise_alignment and value % 16 == 0 else 1)
+    return (name, _multiple(parameter, value))
+
+
+def _multiple(parameter: Parameter, value: int) -> int:
+    """What an integer is known to be a multiple of. Of a negative one nothing is noted: no tensor map has it as a
+    stride, so that what is accessed by it must be no box."""
+    return 16 if parameter.specialise_alignment and value >= 0 and value % 16 == 0 else 1
 
 
 def _torch(parameter: Parameter, value: Any) -> Token:
@@ -122,8 +128,7 @@ def _numpy(parameter: Parameter, value: Any) -> Token:
 
 def _numpy_scalar(parameter: Parameter, value: Any) -> Token:
     name = short_name(parameter.type) if parameter.type is not None else array_type(value.dtype)
-    multiple = name[0] in "iu" and name != "i1" and parameter.specialise_alignment and int(value) % 16 == 0
-    return (name, 16 if multiple else 1)
+    return (name, _multiple(parameter, int(value)) if name[0] in "iu" and name != "i1" else 1)
 
 
 def _number(name: str) -> Callable[[Parameter, Any], Token]:
