@@ -67,11 +67,23 @@ class Descriptor:
     def __init__(self, base, shape, strides, block_shape):
         self.base, self.shape, self.strides, self.block = base, shape, strides, block_shape
 
-    def load(self, offsets):
+    def places(self, offsets):
+        """Of a block's elements, and which of them there are."""
         axes = np.meshgrid(*(np.arange(b) + o for b, o in zip(self.block, offsets, strict=True)), indexing="ij")
         inside = np.all([(x >= 0) & (x < size) for x, size in zip(axes, self.shape, strict=True)], axis=0)
-        at = self.base.at + sum(x * stride for x, stride in zip(axes, self.strides, strict=True))
+        return self.base.at + sum(x * stride for x, stride in zip(axes, self.strides, strict=True)), inside
+
+    def load(self, offsets):
+        at, inside = self.places(offsets)
         return tile(np.where(inside, self.base.memory[np.where(inside, at, 0)], 0))
+
+    def store(self, offsets, value):
+        at, inside = self.places(offsets)
+        store(Pointer(self.base.memory, at), value, inside)
+
+    def atomic_add(self, offsets, value):
+        at, inside = self.places(offsets)
+        atomic_add(Pointer(self.base.memory, at[inside]), np.asarray(value)[inside])
 
 
 def load(pointer, mask=True, other=0):
@@ -89,7 +101,7 @@ def atomic_add(pointer, value):
 
 
 def dot(a, b, acc=None, out_dtype=None):
-    product = exact(a) @ exact(b)
+    product = exact(a).astype(float) @ exact(b)  # of integers NumPy multiplies no faster than Python
     return tile(exact(product if acc is None else product + exact(acc)))
 
 
@@ -109,5 +121,6 @@ def language() -> types.SimpleNamespace:
         cumsum=lambda x, axis: tile(exact(np.cumsum(np.asarray(x), axis))),
         flip=lambda x, axis: tile(np.flip(np.asarray(x), axis)),
         reshape=lambda x, shape: tile(np.reshape(x, shape)),
+        debug_barrier=lambda: None,
         join=lambda a, b: tile(np.stack([a, b], -1)), split=lambda x: (tile(x[..., 0]), tile(x[..., 1])),
     )  # fmt: skip

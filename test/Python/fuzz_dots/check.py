@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import pathlib
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import weft
@@ -51,11 +53,13 @@ def contents(drawn: Drawn) -> dict[str, np.ndarray]:
         "narrow": np.full(drawn.stored, float(NOTHING)),
         "counts": np.zeros(1024),
         "own": np.resize(operands, OWN * drawn.programs).astype(float),
+        "idx": rng.integers(0, 64, 256),
     }
 
 
 def types(drawn: Drawn) -> dict[str, str]:
-    return {"a": drawn.dtype, "out": drawn.sums, "narrow": drawn.narrow, "counts": drawn.sums, "own": drawn.dtype}
+    return {"a": drawn.dtype, "out": drawn.sums, "narrow": drawn.narrow, "counts": drawn.sums, "own": drawn.dtype,
+            "idx": "int32"}  # fmt: skip
 
 
 def evaluated(drawn: Drawn, rows: int) -> dict[str, np.ndarray]:
@@ -65,13 +69,14 @@ def evaluated(drawn: Drawn, rows: int) -> dict[str, np.ndarray]:
     exec(drawn.text, scope)
     for program in range(drawn.programs):
         wl.program_id = lambda axis, program=program: program
+        wl.num_programs = lambda axis: drawn.programs
         scope["kernel"](*map(Pointer, memory.values()), *drawn.counts, rows)
     return memory
 
 
 def judged(drawn: Drawn, target: str, seeds: int = 2) -> Verdict:
     """Raises UnfitError where it is no kernel to judge."""
-    rows = int(np.random.default_rng(drawn.seed).integers(0, 257))
+    rows = int(np.random.default_rng(drawn.seed).integers("% rows" in drawn.text, 257))
     if drawn.stored > MOST_STORED:
         raise UnfitError("large")
     wanted = evaluated(drawn, rows)
@@ -79,7 +84,9 @@ def judged(drawn: Drawn, target: str, seeds: int = 2) -> Verdict:
     signature = ", ".join([*(f"{name}:*{SHORT[kind]}:16" for name, kind in kinds.items()),
                            "n0:i32, n1:i32, n2:i32, rows:i32"])  # fmt: skip
     try:
-        kernel = built(drawn.text).compile(signature, target=target, num_warps=drawn.warps, num_stages=drawn.stages)
+        kernel = built(drawn.text).compile(
+            signature, target=target, num_warps=drawn.warps, num_stages=drawn.stages, **drawn.options
+        )
     except Exception as error:
         if "bytes of shared memory, the limit of a block" in str(error):
             raise UnfitError("shared memory") from None
@@ -88,12 +95,14 @@ def judged(drawn: Drawn, target: str, seeds: int = 2) -> Verdict:
     for seed in range(seeds):
         arrays = {name: encoded(array, kinds[name]) for name, array in contents(drawn).items()}
         given = {**arrays, **numbers}
+        processors = {"WEFT_SIMULATOR_MULTIPROCESSORS": str((1, 2, 5)[seed % 3])}  # which persistent kernels ask for
         try:
-            report = weft.simulator.launch(
-                kernel.ptx, kernel.name, drawn.programs, 32 * kernel.num_warps,
-                [given[name] for name in kernel.signature.arguments], shared=kernel.shared_bytes, seed=seed,
-                limit=10_000_000, threads=1,
-            )  # fmt: skip
+            with mock.patch.dict(os.environ, processors):
+                report = weft.simulator.launch(
+                    kernel.ptx, kernel.name, drawn.programs, 32 * kernel.num_warps,
+                    [given[name] for name in kernel.signature.arguments], shared=kernel.shared_bytes, seed=seed,
+                    limit=10_000_000, threads=1,
+                )  # fmt: skip
         except weft.Error as error:
             return Verdict(f"does not run: {error}", kernel.ptx)
         if report.findings:

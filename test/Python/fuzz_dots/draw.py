@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 #: elements of the memory that operands come from, and of that which a program reads and writes
 OPERANDS, OWN = 1 << 18, 1 << 16
 #: as many iterations a loop has at most
 MOST = 3
-HEAD = "def kernel(a, out, narrow, counts, own, n0, n1, n2, rows):"
+HEAD = "def kernel(a, out, narrow, counts, own, idx, n0, n1, n2, rows):"
 
 
 @dataclass
@@ -23,6 +24,7 @@ class Drawn:
     programs: int
     counts: tuple[int, int, int]
     stored: int  # elements of the memory that results go to
+    options: dict[str, Any] = field(default_factory=dict)  # of the compilation
 
     @property
     def sums(self) -> str:
