@@ -103,13 +103,13 @@ static Columns columnsWritten(TensorProductOp product) {
 /// threads what they read, too.
 static bool areApart(scf::ForOp loop, LateRelease &found) {
   SmallVector<Columns> written, read;
-  for (auto product : loop.getBody()->getOps<TensorProductOp>()) {
-    if (product->isBeforeInBlock(found.first))
-      continue;
+  loop.getBody()->walk([&](TensorProductOp product) {
+    if (loop.getBody()->findAncestorOpInBlock(*product)->isBeforeInBlock(found.first))
+      return;
     written.push_back(columnsWritten(product));
     if (product.getFrom())
       read.push_back(columnsOf(*product.getFrom(), *product.getStored(), product.getShape()[0]));
-  }
+  });
   auto meets = [](Columns columns, ArrayRef<Columns> others) {
     return llvm::any_of(others, [&](Columns each) { return columns.meet(each); });
   };
