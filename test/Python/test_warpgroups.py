@@ -5,7 +5,6 @@ whatever is early or late, no spill, and nothing that ptxas serialises.
 
 import itertools
 import math
-import pathlib
 import subprocess
 
 import numpy as np
@@ -294,18 +293,58 @@ def test_programs_and_their_backward(D, target, instruction):
         assert error <= 4e-3 * float(right.abs().max()), name
 
 
+def said_of(ptx, folder):
+    """What ptxas tells of a kernel; of instructions of warpgroups that it serialises, and of waits and fences that it
+    adds, C75xx."""
+    file = folder / "kernel.ptx"
+    file.write_text(ptx)
+    run = subprocess.run(
+        [find_tool("ptxas"), "-v", "-arch", TARGET, file, "-o", folder / "kernel.cubin"],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    return run.stdout + run.stderr
+
+
 @needs_ptxas
 @pytest.mark.parametrize("D, BM, BN, warps", ATTENTION)
 def test_ptxas_has_nothing_to_say(D, BM, BN, warps, tmp_path):
-    """ptxas tells of instructions of warpgroups that it serialises, and of waits and fences that it adds: C75xx."""
-    file = tmp_path / "kernel.ptx"
-    pathlib.Path(file).write_text(compile_attention(D, BM, BN, warps).ptx)
-    run = subprocess.run(
-        [find_tool("ptxas"), "-v", "-arch", TARGET, file, "-o", tmp_path / "kernel.cubin"],
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    assert "C75" not in run.stdout + run.stderr, run.stderr
-    assert "0 bytes spill stores, 0 bytes spill loads" in run.stderr
+    said = said_of(compile_attention(D, BM, BN, warps).ptx, tmp_path)
+    assert "C75" not in said, said
+    assert "0 bytes spill stores, 0 bytes spill loads" in said
+
+
+@weft.jit
+def product_behind_others(a, b, c, K, N, count, BN: wl.constexpr, BK: wl.constexpr, AROUND: wl.constexpr):
+    """A product that adds to sums of another loop's, which may have no iteration, or is not run at all."""
+    m, n, k = wl.arange(0, 128)[:, None], wl.arange(0, BN)[None, :], wl.arange(0, BK)
+    acc = wl.zeros((128, BN), wl.float32)
+    if AROUND:
+        for o in range(0, count):
+            for s in range(0, K, BK):
+                x = wl.load(a + m * K + (s + k)[None, :])
+                acc = wl.dot(x, wl.load(b + (s + k)[:, None] * BN + n), acc)
+            wl.store(c + (o + 1) * 128 * BN + m * BN + n, acc.to(wl.float16))
+    else:
+        if count > 3:
+            acc += wl.load(c + m * BN + n)
+        else:
+            for s in range(0, K, BK):
+                x = wl.load(a + m * K + (s + k)[None, :])
+                acc = wl.dot(x, wl.load(b + (s + k)[:, None] * BN + n), acc)
+    for s in range(0, N, BK):
+        acc = wl.dot(wl.load(a + m * N + (s + k)[None, :]), wl.load(b + (s + k)[:, None] * BN + n), acc)
+    wl.store(c + m * BN + n, acc.to(wl.float16))
+
+
+@needs_ptxas
+@pytest.mark.parametrize("around", [True, False])
+@pytest.mark.parametrize("BN, warps", [(128, 4), (128, 8), (32, 4)])
+def test_products_behind_others_run_on(around, BN, warps, tmp_path):
+    """The way out of the loop has a wait of its own; without, ptxas serialises all products (C7515)."""
+    signature = f"a:*fp16:16, b:*fp16:16, c:*fp16:16, K:i32:16, N:i32:16, count:i32, BN={BN}, BK=64, AROUND={around}"
+    kernel = product_behind_others.compile(signature, target=TARGET, num_warps=warps, num_stages=3)
+    said = said_of(kernel.ptx, tmp_path)
+    assert "C75" not in said, said
 
 
 #: What the products' order hangs on. Fences for the asynchronous proxy may be more than are needed, one by one; of

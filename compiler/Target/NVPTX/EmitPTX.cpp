@@ -9,6 +9,7 @@
 #include "compiler/Target/NVPTX/Machine/OrderForRegisters.h"
 #include "compiler/Target/NVPTX/Machine/ProductsUnderWay.h"
 #include "compiler/Target/NVPTX/Machine/RecomputeNumbers.h"
+#include "compiler/Target/NVPTX/Machine/WaitsBehindLoops.h"
 #include "compiler/Target/NVPTX/Machine/WideProducts.h"
 #include "compiler/Target/NVPTX/Optimise.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -290,8 +291,11 @@ FailureOr<EmittedPTX> emitPTX(ModuleOp module, const TargetInfo &target, EmitOpt
   RegisterLimits limits{options.registers ? options.registers : target.registersPerThread,
                         target.registersPerProcessor};
   auto ownPasses = [&]() -> llvm::SmallVector<llvm::Pass *> {
-    return {createWideProducts(), createAddressesInLoops(), createRecomputeNumbers(),
+    return {createWideProducts(),
+            createAddressesInLoops(),
+            createRecomputeNumbers(),
             createOrderForRegisters(limits, reports),
+            createWaitsBehindLoops(),
             createProductsUnderWay([&](StringRef kernel, int waits) { sayAwaited(module, kernel, waits); })};
   };
   std::optional<std::string> text = selectInstructions(*llvmModule, *machine, ownPasses, options.verify);
