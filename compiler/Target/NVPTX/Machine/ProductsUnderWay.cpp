@@ -13,14 +13,11 @@
 // product of what was written behind its fence has another. Nothing else is changed.
 
 #include "compiler/Target/NVPTX/Machine/ProductsUnderWay.h"
+#include "compiler/Target/NVPTX/Machine/InlineAssembly.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/PostOrderIterator.h"
 #include "llvm/CodeGen/MachineFunctionPass.h"
-#include "llvm/CodeGen/MachineInstrBuilder.h"
-#include "llvm/CodeGen/TargetInstrInfo.h"
-#include "llvm/CodeGen/TargetSubtargetInfo.h"
-#include "llvm/IR/InlineAsm.h"
 
 using namespace llvm;
 
@@ -95,10 +92,6 @@ void State::finish(unsigned pending) {
       underWay.erase(reg);
 }
 
-static StringRef textOf(const MachineInstr &instruction) {
-  return instruction.isInlineAsm() ? instruction.getOperand(0).getSymbolName() : "";
-}
-
 static std::optional<unsigned> pendingOf(StringRef text) {
   unsigned pending;
   if (!text.consume_front(wait) || text.consumeInteger(10, pending))
@@ -130,7 +123,7 @@ static void takeList(StringRef &text, ArrayRef<Register> registers, SmallVectorI
 static Operands operandsOf(const MachineInstr &assembly) {
   SmallVector<Register> registers = numbered(assembly);
   Operands operands;
-  StringRef text = textOf(assembly);
+  StringRef text = assemblyOf(assembly);
   for (size_t at; (at = text.find(product)) != StringRef::npos;) {
     text = text.drop_front(text.find('{', at));
     SmallVector<Register> sums, factors;
@@ -153,28 +146,18 @@ namespace {
 /// Walks a block's instructions with what is known before each.
 class Walk {
 public:
-  Walk(const MachineFunction &function, bool inserts)
-      : instructions(*function.getSubtarget().getInstrInfo()), inserts(inserts) {}
+  explicit Walk(bool inserts) : inserts(inserts) {}
   void run(MachineBasicBlock &block, State &state);
   int waits = 0, fences = 0; // that were inserted
 
 private:
   void touch(MachineInstr &instruction, State &state);
   void multiply(MachineInstr &instruction, State &state);
-  void insert(MachineInstr &before, const Twine &text);
 
-  const TargetInstrInfo &instructions;
   const bool inserts;
 };
 
 } // namespace
-
-void Walk::insert(MachineInstr &before, const Twine &text) {
-  MachineFunction &function = *before.getMF();
-  BuildMI(*before.getParent(), before, before.getDebugLoc(), instructions.get(TargetOpcode::INLINEASM))
-      .addExternalSymbol(function.createExternalSymbolName(text.str()))
-      .addImm(InlineAsm::Extra_HasSideEffects | InlineAsm::Extra_MayLoad | InlineAsm::Extra_MayStore);
-}
 
 /// An instruction that is none of a product's. Whatever it touches is not under way behind it.
 void Walk::touch(MachineInstr &instruction, State &state) {
@@ -191,7 +174,7 @@ void Walk::touch(MachineInstr &instruction, State &state) {
     }
   }
   if (pending && inserts) {
-    insert(instruction, wait + Twine(*pending) + ";");
+    insertAssembly(*instruction.getParent(), instruction, wait + Twine(*pending) + ";");
     ++waits;
     state.finish(*pending);
   }
@@ -201,11 +184,11 @@ void Walk::touch(MachineInstr &instruction, State &state) {
 
 void Walk::multiply(MachineInstr &instruction, State &state) {
   Operands operands = operandsOf(instruction);
-  bool hasFence = textOf(instruction).contains(fence);
+  bool hasFence = assemblyOf(instruction).contains(fence);
   if (!hasFence && any_of(operands.read, [&](Register reg) { return state.written.contains(reg); })) {
     hasFence = true;
     if (inserts) {
-      insert(instruction, fence);
+      insertAssembly(*instruction.getParent(), instruction, fence);
       ++fences;
     }
   }
@@ -216,7 +199,7 @@ void Walk::multiply(MachineInstr &instruction, State &state) {
 
 void Walk::run(MachineBasicBlock &block, State &state) {
   for (MachineInstr &instruction : block) {
-    StringRef text = textOf(instruction);
+    StringRef text = assemblyOf(instruction);
     if (text.contains(product))
       multiply(instruction, state);
     else if (text == fence)
@@ -230,7 +213,7 @@ void Walk::run(MachineBasicBlock &block, State &state) {
 
 static bool hasProducts(const MachineFunction &function) {
   return any_of(function, [](const MachineBasicBlock &block) {
-    return any_of(block, [](const MachineInstr &each) { return textOf(each).contains(product); });
+    return any_of(block, [](const MachineInstr &each) { return assemblyOf(each).contains(product); });
   });
 }
 
@@ -243,12 +226,12 @@ bool ProductsUnderWay::runOnMachineFunction(MachineFunction &function) {
     changed = false;
     for (MachineBasicBlock *block : order) {
       State state = before[block->getNumber()];
-      Walk(function, /*inserts=*/false).run(*block, state);
+      Walk(/*inserts=*/false).run(*block, state);
       for (MachineBasicBlock *next : block->successors())
         changed |= before[next->getNumber()].join(state);
     }
   }
-  Walk walk(function, /*inserts=*/true);
+  Walk walk(/*inserts=*/true);
   for (MachineBasicBlock *block : order)
     walk.run(*block, before[block->getNumber()]);
   if (walk.waits)

@@ -15,14 +15,11 @@
 // (C7515). So the way out of the loop has a wait of its own, if sums of another product may come by the other way.
 
 #include "compiler/Target/NVPTX/Machine/WaitsBehindLoops.h"
+#include "compiler/Target/NVPTX/Machine/InlineAssembly.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/CodeGen/MachineDominators.h"
 #include "llvm/CodeGen/MachineFunctionPass.h"
-#include "llvm/CodeGen/MachineInstrBuilder.h"
 #include "llvm/CodeGen/MachineLoopInfo.h"
-#include "llvm/CodeGen/TargetInstrInfo.h"
-#include "llvm/CodeGen/TargetSubtargetInfo.h"
-#include "llvm/IR/InlineAsm.h"
 
 using namespace llvm;
 
@@ -58,10 +55,6 @@ struct Sums {
 using AtEnds = SmallVector<Sums>;
 using Way = std::pair<MachineBasicBlock *, MachineBasicBlock *>;
 } // namespace
-
-static StringRef assemblyOf(const MachineInstr &instruction) {
-  return instruction.isInlineAsm() ? instruction.getOperand(0).getSymbolName() : "";
-}
 
 void Sums::follow(const MachineInstr &instruction) {
   StringRef text = assemblyOf(instruction);
@@ -140,10 +133,7 @@ bool WaitsBehindLoops::runOnMachineFunction(MachineFunction &function) {
   SmallVector<Way> ways = waysOut(function);
   for (auto [from, to] : ways) {
     MachineBasicBlock &block = from->succ_size() == 1 ? *from : blockBetween(*from, *to);
-    BuildMI(block, block.getFirstTerminator(), DebugLoc(),
-            function.getSubtarget().getInstrInfo()->get(TargetOpcode::INLINEASM))
-        .addExternalSymbol(waitForAll)
-        .addImm(InlineAsm::Extra_HasSideEffects | InlineAsm::Extra_MayLoad | InlineAsm::Extra_MayStore);
+    insertAssembly(block, block.getFirstTerminator(), waitForAll);
   }
   return !ways.empty();
 }
