@@ -8,15 +8,16 @@
 //     @more bra LOOP                 ─▶        @more bra LOOP
 //   BEHIND:                                    wgmma.wait_group 0
 //     wgmma.wait_group 0                     BEHIND:
-//                                              wgmma.wait_group 0
 //
 // Where the sums of an earlier product come there the other way, or those that it did not change, ptxas takes what set
 // these for a write between the loop's product and its wait, and lets all products of the kernel run one after another
-// (C7515). So the way out of the loop has a wait of its own, if sums of another product may come by the other way.
+// (C7515). So the way out of the loop has a wait of its own, if sums of another product may come by the other way;
+// the one behind goes where nothing is left for it.
 
 #include "compiler/Target/NVPTX/Machine/WaitsBehindLoops.h"
 #include "compiler/Target/NVPTX/Machine/InlineAssembly.h"
 #include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/CodeGen/MachineDominators.h"
 #include "llvm/CodeGen/MachineFunctionPass.h"
 #include "llvm/CodeGen/MachineLoopInfo.h"
@@ -91,8 +92,7 @@ static AtEnds sumsAtEnds(const MachineFunction &function) {
 
 /// The ways out of loops on which a product is under way, to blocks where its sums may come from elsewhere as what
 /// another product gave.
-static SmallVector<Way> waysOut(MachineFunction &function) {
-  AtEnds ends = sumsAtEnds(function);
+static SmallVector<Way> waysOut(MachineFunction &function, const AtEnds &ends) {
   MachineDominatorTree dominators(function);
   MachineLoopInfo loops(dominators);
   auto comesFromElsewhere = [&](const MachineBasicBlock &block, Register sum) {
@@ -110,6 +110,30 @@ static SmallVector<Way> waysOut(MachineFunction &function) {
         ways.emplace_back(before, &block);
     }
   return ways;
+}
+
+/// Whether nothing is under way where a block begins, once these ways have waits.
+static bool beginsFinished(MachineBasicBlock &block, ArrayRef<Way> ways, const AtEnds &ends) {
+  return all_of(block.predecessors(), [&](MachineBasicBlock *before) {
+    return ends[before->getNumber()].underWay.empty() || is_contained(ways, Way(before, &block));
+  });
+}
+
+/// Whether what goes through a wait stays in its registers.
+static bool keepsRegisters(const MachineInstr &wait) {
+  return all_of(wait.all_defs(), [&](const MachineOperand &each) {
+    return each.isTied() && wait.getOperand(wait.findTiedOperandIdx(each.getOperandNo())).getReg() == each.getReg();
+  });
+}
+
+/// Takes away a block's wait for what was under way where it begins, of which there is nothing.
+static void dropWait(MachineBasicBlock &block) {
+  for (MachineInstr &instruction : block) {
+    if (assemblyOf(instruction).contains("wgmma.mma_async"))
+      return;
+    if (assemblyOf(instruction) == waitForAll && keepsRegisters(instruction))
+      return instruction.eraseFromParent();
+  }
 }
 
 /// A block of its own between two.
@@ -130,7 +154,14 @@ bool WaitsBehindLoops::runOnMachineFunction(MachineFunction &function) {
         return any_of(block, [](const MachineInstr &each) { return assemblyOf(each).contains(waitForAll); });
       }))
     return false;
-  SmallVector<Way> ways = waysOut(function);
+  AtEnds ends = sumsAtEnds(function);
+  SmallVector<Way> ways = waysOut(function, ends);
+  SetVector<MachineBasicBlock *> targets;
+  for (auto [from, to] : ways)
+    if (beginsFinished(*to, ways, ends))
+      targets.insert(to);
+  for (MachineBasicBlock *to : targets)
+    dropWait(*to);
   for (auto [from, to] : ways) {
     MachineBasicBlock &block = from->succ_size() == 1 ? *from : blockBetween(*from, *to);
     insertAssembly(block, block.getFirstTerminator(), waitForAll);
