@@ -2,6 +2,7 @@
 // See BlockGraph.h.
 
 #include "compiler/Target/NVPTX/Machine/BlockGraph.h"
+#include "compiler/Target/NVPTX/Machine/InlineAssembly.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/PostOrderIterator.h"
 #include "llvm/ADT/STLExtras.h"
@@ -141,7 +142,7 @@ static bool isShuffle(const MachineInstr &instruction, const MCInstPrinter &prin
 
 static Access accessOf(const MachineInstr &instruction, const MCInstPrinter &printer) {
   if (instruction.isInlineAsm()) {
-    StringRef text = instruction.getOperand(0).getSymbolName();
+    StringRef text = assemblyOf(instruction);
     if (!instruction.hasUnmodeledSideEffects() && !instruction.mayLoadOrStore())
       return {};
     return holdsOneAccess(text) ? accessOfAssembly(text) : Access{Access::Everything};

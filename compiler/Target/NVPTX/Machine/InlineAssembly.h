@@ -14,6 +14,15 @@ inline llvm::StringRef assemblyOf(const llvm::MachineInstr &instruction) {
   return instruction.isInlineAsm() ? instruction.getOperand(0).getSymbolName() : "";
 }
 
+/// Whether a block has a piece with such a text in it.
+inline bool hasAssembly(const llvm::MachineBasicBlock &block, llvm::StringRef text) {
+  return llvm::any_of(block, [&](const llvm::MachineInstr &each) { return assemblyOf(each).contains(text); });
+}
+
+inline bool hasAssembly(const llvm::MachineFunction &function, llvm::StringRef text) {
+  return llvm::any_of(function, [&](const llvm::MachineBasicBlock &block) { return hasAssembly(block, text); });
+}
+
 /// Inserts a piece without operands, which nothing that accesses memory passes.
 inline void insertAssembly(llvm::MachineBasicBlock &block, llvm::MachineBasicBlock::iterator before,
                            const llvm::Twine &text) {

@@ -10,6 +10,7 @@
 
 #include "compiler/Target/NVPTX/Machine/OrderForRegisters.h"
 #include "compiler/Target/NVPTX/Machine/BlockGraph.h"
+#include "compiler/Target/NVPTX/Machine/InlineAssembly.h"
 #include "compiler/Target/NVPTX/Machine/Rematerialise.h"
 #include "llvm/CodeGen/MachineFunctionPass.h"
 #include "llvm/CodeGen/MachineRegisterInfo.h"
@@ -206,13 +207,6 @@ static Order fewest(const BlockGraph &graph, int limit) {
   return best;
 }
 
-/// Whether products of warpgroups may be under way in a block: until they are waited for, their registers are theirs.
-static bool hasProductsUnderWay(const MachineBasicBlock &block) {
-  return llvm::any_of(block, [](const MachineInstr &instruction) {
-    return instruction.isInlineAsm() && StringRef(instruction.getOperand(0).getSymbolName()).contains("wgmma.");
-  });
-}
-
 void forgetLastReads(MachineFunction &function) {
   for (MachineBasicBlock &block : function)
     for (MachineInstr &instruction : block)
@@ -272,7 +266,8 @@ bool OrderForRegisters::runOnMachineFunction(MachineFunction &function) {
     if (order.most <= registersPerThread)
       continue;
     lacks = true;
-    if (hasProductsUnderWay(block) || before - order.most < registersPerThread / worthwhile)
+    // Products of warpgroups may be under way: until they are waited for, their registers are theirs.
+    if (hasAssembly(block, "wgmma.") || before - order.most < registersPerThread / worthwhile)
       continue;
     apply(order, graph.nodes, block);
     reports.reordered(function.getName(), {before, order.most});

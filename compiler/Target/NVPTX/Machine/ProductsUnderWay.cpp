@@ -211,14 +211,8 @@ void Walk::run(MachineBasicBlock &block, State &state) {
   }
 }
 
-static bool hasProducts(const MachineFunction &function) {
-  return any_of(function, [](const MachineBasicBlock &block) {
-    return any_of(block, [](const MachineInstr &each) { return assemblyOf(each).contains(product); });
-  });
-}
-
 bool ProductsUnderWay::runOnMachineFunction(MachineFunction &function) {
-  if (!hasProducts(function))
+  if (!hasAssembly(function, product))
     return false;
   SmallVector<State> before(function.getNumBlockIDs());
   ReversePostOrderTraversal<MachineFunction *> order(&function);

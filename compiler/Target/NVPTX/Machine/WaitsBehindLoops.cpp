@@ -150,9 +150,7 @@ static MachineBasicBlock &blockBetween(MachineBasicBlock &from, MachineBasicBloc
 }
 
 bool WaitsBehindLoops::runOnMachineFunction(MachineFunction &function) {
-  if (none_of(function, [](const MachineBasicBlock &block) {
-        return any_of(block, [](const MachineInstr &each) { return assemblyOf(each).contains(waitForAll); });
-      }))
+  if (!hasAssembly(function, waitForAll))
     return false;
   AtEnds ends = sumsAtEnds(function);
   SmallVector<Way> ways = waysOut(function, ends);

@@ -6,10 +6,9 @@
 //                        body
 //                        warp.tensor_end %area
 #include "dialects/Tile/IR/Schedule.h"
-#include "dialects/Warp/Layout/WgmmaLayouts.h"
-#include "dialects/Warp/Transforms/OperandsOfLoops.h"
 #include "dialects/Warp/Transforms/Passes.h"
 #include "dialects/Warp/Transforms/Roles/ProducerSlice.h"
+#include "dialects/Warp/Transforms/Tensor/TensorColumns.h"
 #include "dialects/Warp/Transforms/Tensor/TensorProducts.h"
 #include "mlir/IR/Builders.h"
 #include "llvm/Support/MathExtras.h"
@@ -40,8 +39,7 @@ bool weft::warp::fitsBesideOthers(WgmmaOp product) {
     auto before = each.getAcc().getDefiningOp<WgmmaWaitOp>();
     if (before && before->getBlock() == each->getBlock()) // goes on from another's
       continue;
-    const int64_t rows = each.getShape()[0];
-    columns += registersOf(each.getResult()) * (int64_t(tensorRows) / rows);
+    columns += columnsOf(each.getResult().getType(), each.getShape()[0]);
   }
   const int64_t groups = tile::scheduleOf(product->getParentOfType<func::FuncOp>()).warps / unit.warps;
   return int64_t(llvm::PowerOf2Ceil(columns)) * groups <= unit.tensorColumns;

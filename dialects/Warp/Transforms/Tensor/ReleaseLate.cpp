@@ -18,9 +18,9 @@
 #include "dialects/Tile/IR/TileOps.h"
 #include "dialects/Warp/IR/WarpOps.h"
 #include "dialects/Warp/Layout/WgmmaLayouts.h"
-#include "dialects/Warp/Transforms/OperandsOfLoops.h"
 #include "dialects/Warp/Transforms/Passes.h"
 #include "dialects/Warp/Transforms/Scratch.h"
+#include "dialects/Warp/Transforms/Tensor/TensorColumns.h"
 #include "dialects/Warp/Transforms/Tensor/TensorOrder.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -88,15 +88,8 @@ struct Columns {
 };
 } // namespace
 
-/// The columns of a warpgroup's part of a value from `first` on, for products of `m` rows.
-static Columns columnsOf(int64_t first, Type type, int64_t m) {
-  auto tensor = cast<RankedTensorType>(type);
-  const int64_t bits = layoutAttrOf(tensor).getLayout().size(InDim::Register) * tensor.getElementTypeBitWidth();
-  return {first, (bits + 31) / 32 * (int64_t(tensorRows) / m)};
-}
-
 static Columns columnsWritten(TensorProductOp product) {
-  return columnsOf(product.getColumn(), product.getSums(), product.getShape()[0]);
+  return {product.getColumn(), columnsOf(product.getSums(), product.getShape()[0])};
 }
 
 /// Whether the next iteration may begin when the products before are on their way: what these write it leaves alone, and
@@ -108,7 +101,7 @@ static bool areApart(scf::ForOp loop, LateRelease &found) {
       return;
     written.push_back(columnsWritten(product));
     if (product.getFrom())
-      read.push_back(columnsOf(*product.getFrom(), *product.getStored(), product.getShape()[0]));
+      read.push_back({*product.getFrom(), columnsOf(*product.getStored(), product.getShape()[0])});
   });
   auto meets = [](Columns columns, ArrayRef<Columns> others) {
     return llvm::any_of(others, [&](Columns each) { return columns.meet(each); });
@@ -122,7 +115,7 @@ static bool areApart(scf::ForOp loop, LateRelease &found) {
     std::optional<WarpgroupGrid> grid = wgmmaGridOf(layoutAttrOf(store.getValue().getType()).getLayout());
     if (!grid)
       return false;
-    Columns stored = columnsOf(store.getColumn(), store.getValue().getType(), grid->m);
+    Columns stored{store.getColumn(), columnsOf(store.getValue().getType(), grid->m)};
     if (meets(stored, written) || meets(stored, read))
       return false;
   }

@@ -36,8 +36,7 @@ static void number(Block &block, Numbers &numbers, unsigned &clock) {
   }
 }
 
-/// Columns of 32 bits that a warpgroup's part of a value takes for products of `m` rows, which fill as many lanes.
-static int64_t columnsOf(Type type, int64_t m) {
+int64_t columnsOf(Type type, int64_t m) {
   auto tensor = cast<RankedTensorType>(type);
   int64_t registers = layoutAttrOf(tensor).getLayout().size(InDim::Register);
   return llvm::divideCeil(registers * tensor.getElementTypeBitWidth(), 32) * (tensorRows / m);

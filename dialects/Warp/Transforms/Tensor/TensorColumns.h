@@ -9,6 +9,9 @@
 
 namespace weft::warp {
 
+/// Columns of 32 bits that a warpgroup's part of a value takes for products of `m` rows, which fill as many lanes.
+int64_t columnsOf(mlir::Type type, int64_t m);
+
 /// Ops that name a tile, from the first to the last of which it is needed.
 struct TileWeb {
   llvm::SmallVector<mlir::Operation *> ops;
