@@ -3,6 +3,7 @@
 
 #include "compiler/Conversion/WarpToLLVM/VectorAccess.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/Matchers.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
@@ -76,7 +77,30 @@ Value Emitter::bitcast(Value value, Type type) {
   return LLVM::BitcastOp::create(b, loc, type, value);
 }
 
+/// The word of 32 bits of which `parts` are the bits from the lowest on, by shifts and truncations; null otherwise.
+static Value truncatedFrom(ArrayRef<Value> parts) {
+  Value word;
+  for (auto [i, part] : llvm::enumerate(parts)) {
+    auto cast = part.getDefiningOp<LLVM::BitcastOp>();
+    auto low = (cast ? cast.getArg() : part).getDefiningOp<LLVM::TruncOp>();
+    if (!low || !low.getArg().getType().isInteger(32))
+      return {};
+    Value source = low.getArg();
+    Operation *shift = source.getDefiningOp();
+    APInt places(32, 0);
+    if (isa_and_nonnull<LLVM::LShrOp, LLVM::AShrOp>(shift) &&
+        matchPattern(shift->getOperand(1), m_ConstantInt(&places)))
+      source = shift->getOperand(0);
+    if (places != i * bitWidth(part.getType()) || (word && source != word))
+      return {};
+    word = source;
+  }
+  return parts.size() * bitWidth(parts.front().getType()) == 32 ? word : Value();
+}
+
 Value Emitter::unpackedFrom(ArrayRef<Value> parts) {
+  if (Value word = truncatedFrom(parts))
+    return word;
   Value vector;
   int64_t first = 0;
   for (auto [i, part] : llvm::enumerate(parts)) {

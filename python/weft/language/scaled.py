@@ -16,7 +16,7 @@ from .matrix import dot
 from .operators import and_, compare, mul, or_, shl, shr
 from .promotion import broadcast_to_shape
 from .shapes import expand_dims, join, permute, reshape
-from .types import bfloat16, dtype, float8e4nv, float8e5, float16, float32, int32, unwrap
+from .types import bfloat16, dtype, float8e4nv, float8e5, float16, float32, int16, int32, unwrap
 from .value import tensor
 
 _FORMATS = {"e2m1": None, "e4m3": float8e4nv, "e5m2": float8e5, "bf16": bfloat16, "fp16": float16}
@@ -66,7 +66,7 @@ def _swapped(value: tensor) -> tensor:
 
 
 def _values(operand: Any, form: Any, what: str, axis: int, k_pack: Any) -> tensor:
-    """The numbers of an operand, without its scales, of its format's type; those of e2m1 as float32."""
+    """The numbers of an operand, without its scales, of its format's type; those of e2m1 as bfloat16."""
     name = unwrap(form)
     if name not in _FORMATS:
         raise errors.unsupported_option(f"{what}_format", name, " ".join(map(repr, _FORMATS)))
@@ -89,20 +89,21 @@ def _values(operand: Any, form: Any, what: str, axis: int, k_pack: Any) -> tenso
 
 def _pairs(packed: tensor, axis: int) -> tensor:
     """The numbers of e2m1 that lie in pairs, one behind the other along an axis."""
-    bits = convert(packed, int32)
-    low, high = (_e2m1(and_(part, 15)) for part in (bits, shr(bits, 4)))
-    both = join(low, high)
+    words = _e2m1(and_(convert(packed, int32), 255))
+    low, high = (reread(convert(part, int16), bfloat16) for part in (words, shr(words, 16)))
+    both = mul(join(low, high), 2.0**126)
     *batch, rows, columns = packed.shape
     if axis == -1:
         return reshape(both, (*batch, rows, 2 * columns))
     return reshape(_swapped(both), (*batch, 2 * rows, columns))
 
 
-def _e2m1(code: tensor) -> tensor:
-    """sign, two bits of exponent, one of mantissa: 0, 0.5, 1, 1.5, 2, 3, 4 or 6, as float32. In the place of float32's
-    they are those numbers times 2^-126, as exponents begin at 1 here and at -126 there, below the normal ones too."""
-    placed = or_(shl(and_(code, 7), 22), shl(and_(code, 8), 28))
-    return mul(reread(placed, float32), 2.0**126)
+def _e2m1(pair: tensor) -> tensor:
+    """Two codes of a sign, two bits of exponent and one of mantissa, for 0, 0.5, 1, 1.5, 2, 3, 4 or 6: their bits in the
+    places that bfloat16 has for them, one in each half of a word. That is the numbers times 2^-126, as exponents begin at
+    1 in the one and at -126 in the other, below the normal numbers too."""
+    halves = or_(pair, shl(pair, 12))
+    return or_(shl(and_(halves, 0x00070007), 6), shl(and_(halves, 0x00080008), 12))
 
 
 def _scaled(value: tensor, scale: Any, what: str, wide: dtype) -> tensor:
@@ -121,7 +122,7 @@ def _scaled(value: tensor, scale: Any, what: str, wide: dtype) -> tensor:
         raise errors.scaled_type(what, "uint8 or fp8e4nv", scales)
     group = inner // scales.shape[-1]
     repeated = reshape(broadcast_to_shape(expand_dims(factors, -1), (*scales.shape, group)), value.shape)
-    return convert(mul(convert(value, float32), repeated), wide)
+    return mul(convert(value, wide), convert(repeated, wide))
 
 
 def _e8m0(code: tensor) -> tensor:

@@ -291,18 +291,25 @@ module attributes {warp.target = "sm_80"} {
 // -----
 
 // Arithmetic of 16-bit floats takes two at once where they lie in one word, or are one number; bf16 by an fma where the target
-// has no other. What is put together of elements of their own is computed one by one, and so is a scalar.
+// has no other. One operand of elements of their own is put together; with two such, and of scalars, each is computed by
+// itself. Halves of a word by truncation are that word.
 // CHECK-LABEL: llvm.func @pairs
 // CHECK: llvm.fmul %{{.*}}, %{{.*}} : vector<2xf16>
 // CHECK: llvm.fadd %{{.*}}, %{{.*}} : vector<2xf16>
 // CHECK: llvm.intr.fma(%{{.*}}, %{{.*}}, %{{.*}}) : (vector<2xbf16>, vector<2xbf16>, vector<2xbf16>)
 // CHECK: llvm.intr.maxnum(%{{.*}}, %{{.*}}) : (vector<2xbf16>, vector<2xbf16>)
+// CHECK: llvm.fmul %[[APART:.*]], %[[APART]] : vector<2xf16>
 // CHECK-COUNT-2: llvm.fmul %{{.*}}, %{{.*}} : f16
+// CHECK: %[[WORD:.*]] = llvm.load %{{.*}} -> i32
+// CHECK: %[[BOTH:.*]] = llvm.bitcast %[[WORD]] : i32 to vector<2xf16>
+// CHECK: llvm.fadd %[[BOTH]], %{{.*}} : vector<2xf16>
 // CHECK: llvm.fneg %{{.*}} : f16
 // CHECK: llvm.return
 #two = #warp.layout<[64], register = [[1]], lane = [[2], [4], [8], [16], [32]]>
+#one = #warp.layout<[32], lane = [[1], [2], [4], [8], [16]]>
+#joined = #warp.layout<[32, 2], register = [[0, 1]], lane = [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0]]>
 module attributes {warp.target = "sm_80"} {
-  func.func @pairs(%x: !tile.ptr<f16>, %y: !tile.ptr<bf16>, %s: f16) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 1, stages = 1>} {
+  func.func @pairs(%x: !tile.ptr<f16>, %y: !tile.ptr<bf16>, %w: !tile.ptr<i32>, %s: f16) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 1, stages = 1>} {
     %i = tile.make_range {start = 0 : i32, end = 64 : i32} : tensor<64xi32, #two>
     %p = tile.splat %x : !tile.ptr<f16> -> tensor<64x!tile.ptr<f16>, #two>
     %halves = tile.addptr %p, %i : tensor<64x!tile.ptr<f16>, #two>, tensor<64xi32, #two>
@@ -320,6 +327,23 @@ module attributes {warp.target = "sm_80"} {
     %g = tile.load %halves {warp.contiguity = 1 : i32} : tensor<64x!tile.ptr<f16>, #two>
     %h = arith.mulf %g, %g : tensor<64xf16, #two>
     tile.store %halves, %h {warp.contiguity = 2 : i32} : tensor<64x!tile.ptr<f16>, #two>
+    %k = tile.load %halves {warp.contiguity = 1 : i32} : tensor<64x!tile.ptr<f16>, #two>
+    %l = arith.mulf %g, %k : tensor<64xf16, #two>
+    tile.store %halves, %l {warp.contiguity = 2 : i32} : tensor<64x!tile.ptr<f16>, #two>
+    %lane = tile.make_range {start = 0 : i32, end = 32 : i32} : tensor<32xi32, #one>
+    %u = tile.splat %w : !tile.ptr<i32> -> tensor<32x!tile.ptr<i32>, #one>
+    %at = tile.addptr %u, %lane : tensor<32x!tile.ptr<i32>, #one>, tensor<32xi32, #one>
+    %word = tile.load %at {warp.contiguity = 1 : i32} : tensor<32x!tile.ptr<i32>, #one>
+    %16 = arith.constant dense<16> : tensor<32xi32, #one>
+    %up = arith.shrui %word, %16 : tensor<32xi32, #one>
+    %lower = arith.trunci %word : tensor<32xi32, #one> to tensor<32xi16, #one>
+    %upper = arith.trunci %up : tensor<32xi32, #one> to tensor<32xi16, #one>
+    %lows = arith.bitcast %lower : tensor<32xi16, #one> to tensor<32xf16, #one>
+    %highs = arith.bitcast %upper : tensor<32xi16, #one> to tensor<32xf16, #one>
+    %both = tile.join %lows, %highs : tensor<32xf16, #one> -> tensor<32x2xf16, #joined>
+    %row = tile.reshape %both : tensor<32x2xf16, #joined> -> tensor<64xf16, #two>
+    %v = arith.addf %row, %number : tensor<64xf16, #two>
+    tile.store %halves, %v {warp.contiguity = 2 : i32} : tensor<64x!tile.ptr<f16>, #two>
     %n = arith.negf %s : f16
     tile.store %x, %n : !tile.ptr<f16>
     return

@@ -4,6 +4,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 
@@ -59,6 +60,26 @@ static Value pairOf(Value first, Value second, Emitter &e) {
   return first == second ? pairedUp(first, second, e) : Value();
 }
 
+/// The pairs of an op's operands at `r`; none where it takes no fewer instructions than two ops: several operands would have
+/// to be put together, one instruction each, or all are numbers.
+static SmallVector<Value, 3> pairsAt(ArrayRef<ArrayRef<Value>> operands, size_t r, Emitter &e) {
+  auto differs = [&](ArrayRef<Value> operand) { return operand[r] != operand[r + 1]; };
+  if (r + 1 >= operands.front().size() || llvm::none_of(operands, differs))
+    return {};
+  SmallVector<Value, 3> pairs;
+  llvm::SmallSetVector<std::pair<Value, Value>, 3> apart;
+  for (ArrayRef<Value> operand : operands) {
+    pairs.push_back(pairOf(operand[r], operand[r + 1], e));
+    if (!pairs.back())
+      apart.insert({operand[r], operand[r + 1]});
+  }
+  if (apart.size() > 1)
+    return {};
+  if (!apart.empty())
+    llvm::replace(pairs, Value(), pairedUp(apart.front().first, apart.front().second, e));
+  return pairs;
+}
+
 LogicalResult perPair(Operation *op, Emitter &e, function_ref<Value(ArrayRef<Value>)> pair,
                       function_ref<Value(ArrayRef<Value>)> single) {
   SmallVector<ArrayRef<Value>, 3> operands;
@@ -67,12 +88,7 @@ LogicalResult perPair(Operation *op, Emitter &e, function_ref<Value(ArrayRef<Val
   Registers results;
   const size_t count = operands.front().size();
   for (size_t r = 0; r < count;) {
-    auto differs = [&](ArrayRef<Value> operand) { return operand[r] != operand[r + 1]; };
-    SmallVector<Value, 3> pairs;
-    if (r + 1 < count && llvm::any_of(operands, differs))
-      for (ArrayRef<Value> operand : operands)
-        pairs.push_back(pairOf(operand[r], operand[r + 1], e));
-    if (!pairs.empty() && llvm::all_of(pairs, [](Value each) { return bool(each); })) {
+    if (SmallVector<Value, 3> pairs = pairsAt(operands, r, e); !pairs.empty()) {
       Value both = pair(pairs);
       for (unsigned i = 0; i < 2; ++i)
         results.push_back(LLVM::ExtractElementOp::create(e.b, e.loc, both, e.i32(i)));

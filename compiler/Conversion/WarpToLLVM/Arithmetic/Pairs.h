@@ -20,8 +20,8 @@ mlir::Value pairedUp(mlir::Value first, mlir::Value second, Emitter &e);
 /// where the target has it.
 mlir::Value fusedPair(mlir::Operation *op, llvm::ArrayRef<mlir::Value> in, Emitter &e);
 
-/// What `pair` and `single` make of an op's registers: of two neighbours at once where those of every operand are one
-/// word, or one number twice, and not all of them numbers; else of each.
+/// What `pair` and `single` make of an op's registers: of two neighbours at once where those of all operands but one are
+/// one word each, or one number twice, and not all of them numbers; else of each.
 mlir::LogicalResult perPair(mlir::Operation *op, Emitter &e,
                             llvm::function_ref<mlir::Value(llvm::ArrayRef<mlir::Value>)> pair,
                             llvm::function_ref<mlir::Value(llvm::ArrayRef<mlir::Value>)> single);
