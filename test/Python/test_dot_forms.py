@@ -47,6 +47,36 @@ def test_float32_by_parts(how, bound):
     check(16, 16, 32, np.float32, bound, how, add=False)
 
 
+@weft.jit
+def matmul(a, b, c, K, M: wl.constexpr, N: wl.constexpr, BK: wl.constexpr, HOW: wl.constexpr):
+    rows, columns, inner = wl.arange(0, M)[:, None], wl.arange(0, N), wl.arange(0, BK)
+    acc = wl.zeros([M, N], wl.float32)
+    for k in range(0, K, BK):
+        x = wl.load(a + rows * K + k + inner)
+        y = wl.load(b + (k + inner)[:, None] * N + columns)
+        acc = wl.dot(x, y, acc, input_precision=HOW)
+    wl.store(c + rows * N + columns, acc)
+
+
+@pytest.mark.parametrize("target", ["sm_80", "sm_90a", "sm_100a"])
+@pytest.mark.parametrize("shape", [(64, 64, 96, 32), (128, 128, 64, 32), (32, 32, 64, 32)])  # many sums, and few
+@pytest.mark.parametrize("how", ["tf32x3", "bf16x6"])
+def test_parts_of_infinities_and_of_no_numbers(how, shape, target, monkeypatch):
+    monkeypatch.setenv("WEFT_DEVICE", f"simulator:{target}")
+    m, n, k, inner = shape
+    a, b = rng.standard_normal((m, k)).astype(np.float32), rng.standard_normal((k, n)).astype(np.float32)
+    for special in (False, True):
+        if special:
+            a[0, 3], a[1, 5], a[2, 7], b[7, 7], b[9, 9], b[3, 2] = np.inf, -np.inf, 1, np.nan, np.inf, 9000.7
+        c = np.full((m, n), np.nan if not special else 5, np.float32)
+        matmul[1,](a, b, c, k, M=m, N=n, BK=inner, HOW=how)
+        with np.errstate(invalid="ignore"):
+            exact = a.astype(float) @ b.astype(float)
+        finite = np.isfinite(exact)
+        assert np.array_equal(c[~finite], exact[~finite].astype(np.float32), equal_nan=True)
+        assert np.abs(c[finite] - exact[finite]).max() <= 1e-6 * np.abs(exact[finite]).max()
+
+
 def nearest_tf32(values, to_even):
     """The nearest numbers of TF32, as 64-bit floats: of two as near the even one, or the one that is farther from 0."""
     bits = values.view(np.uint32)

@@ -381,6 +381,7 @@ struct TileToWarp : impl::TileToWarpBase<TileToWarp> {
     settleFloat8Products(function, target, warps);
     if (!function->hasAttr(tile::ordersAccessesAttrName)) // the compiler's own have schedules chosen without that
       turnBeforeWidening(function);
+    splitTF32Products(function, target, warps);
     roundTF32Products(function, target, warps);
     AxisAnalysis axes(function), proven(function, Promises::Ignored);
     function.walk([](tile::AssumeOp promise) { promise.erase(); }); // the analysis has read them

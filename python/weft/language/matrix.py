@@ -39,12 +39,13 @@ def dot(
     Both operands have one type: float16, bfloat16, float32, float64, an 8-bit float or int8. The result is float32
     (int32 for int8; float64 for float64; float16 where ``out_dtype`` or ``acc`` asks for it).
     ``input_precision`` says how float32 operands are multiplied: "tf32" (default), rounded to TF32, where Triton
-    truncates; "tf32rz", truncated as there; "tf32x3"; "bf16x3" and "bf16x6", as the sum of that many products of their
-    parts in bfloat16; or "ieee". 8-bit floats are multiplied as float16, which holds them, or by instructions of their
-    own, whose sums keep about 14 bits: ``max_num_imprecise_acc`` says how many products along K may be summed so. None
-    is those of one ``dot``, whose sum is then added to ``acc`` in float32; more than K, those of all dots in a row;
-    fewer than K, none: they are multiplied as float16. Sizes below 16, for int8 K below 32, for float64 M and N below
-    8 and K below 4, are filled up with zeros.
+    truncates; "tf32rz", truncated as there; "tf32x3", as the sum of three products of their parts in TF32; "bf16x3" and
+    "bf16x6", of that many in bfloat16; or "ieee". Infinities stay infinite in all of them. 8-bit floats are multiplied
+    as float16, which holds them, or by instructions of their own, whose sums keep about 14 bits:
+    ``max_num_imprecise_acc`` says how many products along K may be summed so. None is those of one ``dot``, whose sum
+    is then added to ``acc`` in float32; more than K, those of all dots in a row; fewer than K, none: they are
+    multiplied as float16. Sizes below 16, for int8 K below 32, for float64 M and N below 8 and K below 4, are filled up
+    with zeros.
     """
     batched = _flat_batch(input, other, acc)
     if batched is not None:

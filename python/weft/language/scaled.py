@@ -99,9 +99,9 @@ def _pairs(packed: tensor, axis: int) -> tensor:
 
 
 def _e2m1(pair: tensor) -> tensor:
-    """Two codes of a sign, two bits of exponent and one of mantissa, for 0, 0.5, 1, 1.5, 2, 3, 4 or 6: their bits in the
-    places that bfloat16 has for them, one in each half of a word. That is the numbers times 2^-126, as exponents begin at
-    1 in the one and at -126 in the other, below the normal numbers too."""
+    """Two codes of a sign, two bits of exponent and one of mantissa, for 0, 0.5, 1, 1.5, 2, 3, 4 or 6: their bits in
+    the places that bfloat16 has for them, one in each half of a word. That is the numbers times 2^-126, as exponents
+    begin at 1 in the one and at -126 in the other, below the normal numbers too."""
     halves = or_(pair, shl(pair, 12))
     return or_(shl(and_(halves, 0x00070007), 6), shl(and_(halves, 0x00080008), 12))
 

@@ -77,7 +77,7 @@ Attempt planProduct(tile::DotOp dot, LinesAlongK &lines, const TargetInfo &targe
   if (!family || !(accumulator.isF32() || accumulator.isInteger(32)))
     return refuse(
         llvm::formatv("operands of {0} with sums of {1} have no instruction of warpgroups here", element, accumulator));
-  if (element.isF32() && dot.getPrecision() != tile::Precision::TF32)
+  if (element.isF32() && dot.getPrecision() == tile::Precision::IEEE)
     return refuse("f32 is multiplied more precisely than as TF32");
   // Kernels that the compiler writes have schedules that were chosen for operands that are rounded in registers.
   if (element.isF32() && dot->getParentOfType<func::FuncOp>()->hasAttr(tile::ordersAccessesAttrName))
@@ -97,6 +97,8 @@ Attempt planProduct(tile::DotOp dot, LinesAlongK &lines, const TargetInfo &targe
                                 unit.tensorColumns ? "tensor memory" : "registers"));
   if (StringRef hindrance = family->turned ? "" : lines.add(dot); !hindrance.empty())
     return refuse(hindrance.str());
+  if (element.isF32() && dot.getPrecision() == tile::Precision::TF32x3)
+    return refuse("both parts of its operands have no room in shared memory, or its chain has other instructions");
   DotPlan plan;
   plan.instruction = {int32_t(grid->m), int32_t(std::min<int64_t>(columns, unit.mostN)), family->k};
   plan.groups = *grid;

@@ -1,5 +1,5 @@
 // Part of Weft. SPDX-License-Identifier: Apache-2.0
-// Rounding of f32 operands to TF32: for instructions of warpgroups, which read them from shared memory as they are, and
+// Splitting of f32 operands into parts of TF32, and rounding to it: for instructions of warpgroups, which read them from shared memory as they are, and
 // where several warps or products would round the same.
 #pragma once
 
@@ -7,6 +7,11 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
 namespace weft {
+
+/// Products of f32 by three of TF32 become three, where instructions of warpgroups then take all of them: those read
+/// operands from shared memory, so that both parts lie there. Instructions of single warps split what they have in
+/// registers.
+void splitTF32Products(mlir::func::FuncOp function, const TargetInfo &target, int warps);
 
 /// Operands of the products of f32 that instructions of warpgroups take are rounded to TF32, each value once: to nearest,
 /// ties away from zero. The lowering of instructions of single warps rounds what they have in registers.

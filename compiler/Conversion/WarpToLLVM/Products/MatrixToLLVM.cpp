@@ -27,9 +27,17 @@ struct Instruction {
   unsigned aWords = 4, bWords = 2;
 };
 
-/// How an f32 operand goes into tf32: the part that is kept, and, for three products, what that part lost.
+/// How an f32 operand goes into tf32: the part that is kept, and, for three products, what that part lost, and what it is
+/// multiplied by.
 struct Split {
-  SmallVector<Value> high, low;
+  SmallVector<Value> high, low, beside;
+};
+
+/// What a product of f32 by three of tf32 does with the products with rests.
+enum class Rests {
+  None,  // there are none
+  Apart, // they have a sum of their own
+  Among, // they are added to the whole sum: there are no registers for another
 };
 
 /// Those of f64, by shape.
@@ -92,23 +100,54 @@ SmallVector<Value> packWords(Emitter &e, ArrayRef<Value> registers, Type type) {
   return words;
 }
 
-/// f32 values rounded to the nearest tf32; with `withRest`, also what the rounding lost, rounded likewise. Nothing is,
-/// and no rest is there, where `exact`.
-Split splitTF32(Emitter &e, ArrayRef<Value> registers, bool withRest, bool exact) {
-  if (exact)
-    return {packWords(e, registers, e.b.getI32Type()), {}};
-  llvm::DenseMap<Value, std::pair<Value, Value>> known; // a value that several registers repeat is rounded once
+/// A number, or 0 where it is not finite.
+Value finiteOrZero(Value number, Emitter &e) {
+  Value infinity = e.constant(e.b.getF32FloatAttr(std::numeric_limits<float>::infinity()));
+  Value magnitude = LLVM::FAbsOp::create(e.b, e.loc, number.getType(), number);
+  Value isFinite = LLVM::FCmpOp::create(e.b, e.loc, LLVM::FCmpPredicate::olt, magnitude, infinity);
+  return LLVM::SelectOp::create(e.b, e.loc, isFinite, number, e.constant(e.b.getF32FloatAttr(0.0f)));
+}
+
+/// A number, or some finite one where it is not finite: `max` and `min` take the other of two of which one is none.
+Value finiteOf(Value number, Emitter &e) {
+  constexpr float most = std::numeric_limits<float>::max();
+  auto constant = [&](float x) { return e.constant(e.b.getF32FloatAttr(x)); };
+  Value above = LLVM::MaxNumOp::create(e.b, e.loc, number, constant(-most));
+  return LLVM::MinNumOp::create(e.b, e.loc, above, constant(most));
+}
+
+/// f32 values rounded to the nearest tf32; for three products also what the rounding lost, rounded likewise. Nothing is,
+/// and no rest is there, where `exact`. Where rests are added to the whole sum, parts of finite numbers are multiplied.
+Split splitTF32(Emitter &e, ArrayRef<Value> registers, Rests rests, bool exact) {
+  if (exact) {
+    Split split{packWords(e, registers, e.b.getI32Type()), {}, {}};
+    split.beside = split.high;
+    if (rests == Rests::Among)
+      for (Value &word : split.beside)
+        word = e.bitcast(finiteOrZero(e.bitcast(word, e.b.getF32Type()), e), word.getType());
+    return split;
+  }
+  struct Parts {
+    Value high, low, beside;
+  };
+  llvm::DenseMap<Value, Parts> known; // a value that several registers repeat is rounded once
   Split split;
   for (Value value : registers) {
-    auto &[high, low] = known[value];
-    if (!high) {
-      high = roundToTF32(value, e);
-      if (withRest)
-        low = roundToTF32(LLVM::FSubOp::create(e.b, e.loc, value, e.bitcast(high, value.getType())), e);
+    Parts &parts = known[value];
+    if (!parts.high) {
+      parts.high = parts.beside = roundToTF32(value, e);
+      Value finite = value;
+      if (rests == Rests::Among) {
+        finite = finiteOrZero(value, e);
+        parts.beside = roundToTF32(finite, e);
+      }
+      if (rests != Rests::None)
+        parts.low = roundToTF32(LLVM::FSubOp::create(e.b, e.loc, finite, e.bitcast(parts.beside, value.getType())), e);
     }
-    split.high.push_back(high);
-    if (withRest)
-      split.low.push_back(low);
+    split.high.push_back(parts.high);
+    split.beside.push_back(parts.beside);
+    if (parts.low)
+      split.low.push_back(parts.low);
   }
   return split;
 }
@@ -139,16 +178,22 @@ void emitStep(Emitter &e, const Instruction &instruction, Extents extents, unsig
 }
 
 /// Accumulates a · b of f32 as TF32 onto `acc`: step by step, as registers hold what rounding lost of no more than one.
-void emitTF32(Emitter &e, const Instruction &instruction, Extents extents, const Split &a, const Split &b,
+/// Beside the large products' much of the rests' would be lost, so that those have a sum of their own, or come first; where
+/// there are infinities they have other ones or none, which must not meet those of the large products.
+void emitTF32(Emitter &e, const Instruction &instruction, Extents extents, const Split &a, const Split &b, Rests rests,
               SmallVectorImpl<Value> &acc) {
+  SmallVector<Value> own(acc.size(), e.constant(e.b.getF32FloatAttr(0.0f)));
+  SmallVectorImpl<Value> &small = rests == Rests::Apart ? static_cast<SmallVectorImpl<Value> &>(own) : acc;
   for (unsigned k = 0; k < extents.k; ++k) {
-    // The small products first: they are lost beside the large one otherwise.
     if (!a.low.empty())
-      emitStep(e, instruction, extents, k, a.low, b.high, acc);
+      emitStep(e, instruction, extents, k, a.low, b.beside, small);
     if (!b.low.empty())
-      emitStep(e, instruction, extents, k, a.high, b.low, acc);
+      emitStep(e, instruction, extents, k, a.beside, b.low, small);
     emitStep(e, instruction, extents, k, a.high, b.high, acc);
   }
+  if (rests == Rests::Apart && !(a.low.empty() && b.low.empty()))
+    for (auto [sum, rest] : llvm::zip_equal(acc, small))
+      sum = LLVM::FAddOp::create(e.b, e.loc, sum, finiteOf(rest, e));
 }
 
 LogicalResult lowerMma(MmaOp op, Emitter &e) {
@@ -171,10 +216,13 @@ LogicalResult lowerMma(MmaOp op, Emitter &e) {
     acc = packWords(e, acc, instruction->accumulator);
 
   if (aRegisters.front().getType().isF32()) {
-    bool three = op.getPrecision() == tile::Precision::TF32x3;
-    Split a = splitTF32(e, aRegisters, three, isTF32(op.getA()));
-    Split b = splitTF32(e, bRegisters, three, isTF32(op.getB()));
-    emitTF32(e, *instruction, extents, a, b, acc);
+    constexpr size_t mostApart = 64;
+    Rests rests = op.getPrecision() != tile::Precision::TF32x3 ? Rests::None
+                  : acc.size() <= mostApart                    ? Rests::Apart
+                                                               : Rests::Among;
+    Split a = splitTF32(e, aRegisters, rests, isTF32(op.getA()));
+    Split b = splitTF32(e, bRegisters, rests, isTF32(op.getB()));
+    emitTF32(e, *instruction, extents, a, b, rests, acc);
   } else {
     SmallVector<Value> a = packWords(e, aRegisters, instruction->word), b = packWords(e, bRegisters, instruction->word);
     for (unsigned step = 0; step < extents.k; ++step)
