@@ -74,8 +74,8 @@ LinearLayout DotPlan::sums(ArrayRef<int64_t> shape) const {
 LinearLayout DotPlan::operand(unsigned index, ArrayRef<int64_t> shape, unsigned elementBits, unsigned batch) const {
   auto which = index == 0 ? warp::MmaOperand::A : warp::MmaOperand::B;
   LinearLayout layout = warp::mmaOperandLayout(which, shape, warps, elementBits, fragments(), batch);
-  if (byWords)
-    layout = warp::byWordsAlongK(layout, index == 0 ? 1 : 0);
+  if (neighboursAlongK > 2)
+    layout = warp::byWordsAlongK(layout, index == 0 ? 1 : 0, neighboursAlongK);
   return interleaved[index] ? warp::interleaved(layout, index) : layout;
 }
 

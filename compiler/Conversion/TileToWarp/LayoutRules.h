@@ -43,8 +43,8 @@ struct DotPlan {
   std::array<warp::LayoutAttr, 2> operands{};
   /// Whether neighbours along M, and along N, are in one lane.
   std::array<bool, 2> interleaved{};
-  /// Whether four neighbours along K are in one lane, of both operands.
-  bool byWords = false;
+  /// How many neighbours along K are in one lane, of both operands of 16-bit elements.
+  unsigned neighboursAlongK = 2;
   bool usesMma() const { return instruction[0] != 0; }
   bool usesWarpgroups() const { return groups.has_value(); }
   /// The fragments of that instruction.

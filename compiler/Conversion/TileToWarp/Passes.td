@@ -15,8 +15,9 @@ def TileToWarp : Pass<"tile-to-warp", "::mlir::ModuleOp"> {
 
     8-bit floats are operands of instructions of warpgroups where both lie along K; their sum is then added to the accumulator
     by `arith.addf`, unless the `tile.dot` carries `tile.imprecise_sums`. Others become f16, and a remark says why.
-    Operands of 16 bits that were loaded as 8 bits along K are taken four neighbours a lane, of both operands
-    (`byWordsAlongK`), and travel as they were loaded; where only one was, if no other warp widens the same.
+    Operands of 16 bits that are cut out of words along K, as 8 or 4 bits, are taken four, eight or sixteen neighbours a
+    lane, of both operands (`byWordsAlongK`), and travel as they were loaded; where only one is, if no other warp computes
+    the same, for which warps may lie along the other axis.
 
     After the pass, loads, stores and atomics on tensors carry `warp.contiguity = c : i32`: every aligned group of c
     registers of the op's layout holds neighbours in memory, the first at an address that is a multiple of the group's

@@ -48,17 +48,18 @@ OpFoldResult ConvertLayoutOp::fold(FoldAdaptor adaptor) {
   return {};
 }
 
-/// Whether the layouts of a product's operands a and b and of its sums are fragments', rows, columns or, `ofWords`, K
-/// in another order in all that have them.
+/// Whether the layouts of a product's operands a and b and of its sums are fragments', rows, columns or K in another
+/// order in all that have them: K by up to `mostNeighbours` in a lane.
 static bool areInOneOrder(const std::array<LinearLayout, 3> &fragments, const std::array<LinearLayout, 3> &layouts,
-                          bool ofWords) {
-  for (bool words : {false, true})
+                          unsigned mostNeighbours) {
+  constexpr unsigned ofFragments = 2;
+  for (unsigned neighbours = ofFragments; neighbours <= mostNeighbours; neighbours *= 2)
     for (bool ofRows : {false, true})
       for (bool ofColumns : {false, true}) {
         auto [left, right, sums] = fragments;
-        if (words) {
-          left = byWordsAlongK(left, 1);
-          right = byWordsAlongK(right, 0);
+        if (neighbours > ofFragments) {
+          left = byWordsAlongK(left, 1, neighbours);
+          right = byWordsAlongK(right, 0, neighbours);
         }
         if (ofRows) {
           left = interleaved(left, 0);
@@ -68,7 +69,7 @@ static bool areInOneOrder(const std::array<LinearLayout, 3> &fragments, const st
           right = interleaved(right, 1);
           sums = interleaved(sums, 1);
         }
-        if ((!words || ofWords) && std::array{left, right, sums} == layouts)
+        if (std::array{left, right, sums} == layouts)
           return true;
       }
   return false;
@@ -99,7 +100,7 @@ LogicalResult MmaOp::verify() {
     LinearLayout right = mmaOperandLayout(MmaOperand::B, b.getShape(), grid, bits, *fragments, batch);
     if (areInOneOrder({left, right, sums},
                       {layoutAttrOf(a).getLayout(), layoutAttrOf(b).getLayout(), layoutAttrOf(acc).getLayout()},
-                      /*ofWords=*/bits == 16 && getShape()[2] == 16))
+                      bits == 16 && getShape()[2] == 16 ? mostNeighboursAlongK(a.getDimSize(1)) : 2))
       return success();
   }
   return emitOpError() << "expected operands in the fragment layouts of one grid of warps, but got " << a << ", " << b

@@ -115,9 +115,11 @@ LinearLayout weft::warp::interleaved(const LinearLayout &layout, unsigned axis) 
   });
 }
 
-LinearLayout weft::warp::byWordsAlongK(const LinearLayout &layout, unsigned axis) {
-  constexpr int64_t inLanes = 6, inRegisters = 8; // beside those that share a register
-  return moved(layout, axis, [](int64_t at) {
-    return (at & ~(inLanes | inRegisters)) | (at & inLanes) << 1 | (at & inRegisters) >> 2;
+LinearLayout weft::warp::byWordsAlongK(const LinearLayout &layout, unsigned axis, unsigned neighbours) {
+  // Of a place along K fragments have a bit in a register's halves, two in lanes and the others in registers.
+  const unsigned more = Log2_32(neighbours) - 1;
+  const int64_t taken = 4 * int64_t(neighbours) - 1, inLanes = 6, inRegisters = (int64_t(1) << more) - 1;
+  return moved(layout, axis, [=](int64_t at) {
+    return (at & ~taken) | (at & 1) | (at & inLanes) << more | (at >> 3 & inRegisters) << 1;
   });
 }

@@ -53,9 +53,12 @@ LinearLayout mmaOperandLayout(MmaOperand operand, llvm::ArrayRef<int64_t> shape,
 /// of the product are taken in another order. Elements of 8 bits that are neighbours along M or N come from memory so.
 LinearLayout interleaved(const LinearLayout &layout, unsigned axis);
 
-/// A layout of an operand of 16-bit elements in which neighbours along K, its `axis`, are in a lane by fours, of which
-/// it otherwise has two and two others 8 apart: both operands of a product are taken in that order of K. Elements that
-/// were of 8 bits come from memory so, a word of them at once.
-LinearLayout byWordsAlongK(const LinearLayout &layout, unsigned axis);
+/// A layout of an operand of 16-bit elements in which `neighbours` along K, its `axis`, are in a lane: 4, 8 or 16, of which
+/// it otherwise has two, and two others 8 apart, and so on. K has four times as many places or more. Both operands of a
+/// product are taken in that order of K. Elements that were of 8 bits, or of 4, come from memory so, a word of them at once.
+LinearLayout byWordsAlongK(const LinearLayout &layout, unsigned axis, unsigned neighbours);
+
+/// The most that it may be along a K of a size, a power of two of 16 or more.
+inline unsigned mostNeighboursAlongK(int64_t size) { return std::min<int64_t>(16, size / 4); }
 
 } // namespace weft::warp

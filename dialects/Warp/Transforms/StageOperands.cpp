@@ -264,8 +264,8 @@ static LinearLayout stagedLayout(const Staged &staged) {
       for (unsigned bit : lineBitsOf(reader, 1 - axis))
         if (!llvm::is_contained(first, bit))
           first.push_back(bit);
-      for (bool byPairs : {false, true}) {
-        LinearLayout other = swizzledLayout(type.getShape(), axis, bytes, first, byPairs);
+      for (unsigned piecesTogether : {1, 2, 4}) {
+        LinearLayout other = swizzledLayout(type.getShape(), axis, bytes, first, piecesTogether);
         if (unsigned count = conflicts(other); count < fewest) {
           best = other;
           fewest = count;

@@ -33,13 +33,13 @@ std::optional<unsigned> axisOfFirst(const LinearLayout &layout, InDim dim) {
 
 /// Of lines along the last of two axes, longer than a piece.
 static LinearLayout swizzledLines(int64_t lines, int64_t lineElements, unsigned elementBytes,
-                                  ArrayRef<unsigned> firstBits, bool byPairs) {
+                                  ArrayRef<unsigned> firstBits, unsigned piecesTogether) {
   const int64_t lineBytes = lineElements * elementBytes, piece = pieceBytes / elementBytes;
   unsigned pieceBits = Log2_64(std::min<int64_t>(lineBytes, bankLineBytes) / pieceBytes);
   unsigned firstLineBit = lineBytes < bankLineBytes ? Log2_64(bankLineBytes / lineBytes) : 0;
   // With 4-byte elements, 8 neighbours are two pieces, with 8-byte elements 4: lines 0 to 3 must then differ in the
   // piece bits above the lowest.
-  unsigned rotation = elementBytes >= 4 || byPairs ? 1 : 0;
+  unsigned rotation = Log2_32(std::max(piecesTogether, elementBytes >= 4 ? 2u : 1u));
 
   LinearLayout layout({lines, lineElements});
   layout.appendAxis(InDim::Offset, 1, Log2_64(lineElements), 1);
@@ -57,7 +57,7 @@ static LinearLayout swizzledLines(int64_t lines, int64_t lineElements, unsigned 
 }
 
 LinearLayout weft::warp::swizzledLayout(ArrayRef<int64_t> shape, unsigned contiguousAxis, unsigned elementBytes,
-                                        ArrayRef<unsigned> firstBits, bool byPairs) {
+                                        ArrayRef<unsigned> firstBits, unsigned piecesTogether) {
   if (shape.size() < 2 || shape[contiguousAxis] * elementBytes <= pieceBytes)
     return plainLayout(shape, contiguousAxis);
   SmallVector<int32_t> order, back(shape.size());
@@ -73,7 +73,9 @@ LinearLayout weft::warp::swizzledLayout(ArrayRef<int64_t> shape, unsigned contig
     back[from] = to;
     turned.push_back(shape[from]);
   }
-  return swizzledLines(lines, shape[contiguousAxis], elementBytes, firstBits, byPairs).reshape(turned).permute(back);
+  return swizzledLines(lines, shape[contiguousAxis], elementBytes, firstBits, piecesTogether)
+      .reshape(turned)
+      .permute(back);
 }
 
 unsigned weft::warp::contiguousAxis(const LinearLayout &layout) {

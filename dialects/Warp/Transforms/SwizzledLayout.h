@@ -16,10 +16,10 @@ namespace weft::warp {
 ///     8-byte ones 4 lines × 4 neighbours (operands of f64, a half warp at a time).
 /// Lines shorter than 128 bytes (all banks) share a line of banks; the xor then takes the bits above. Lines are numbered
 /// by the other axes' coordinates, the last axis fastest: by the bits of that number in order, after those that
-/// `firstBits` names: 8 lines that differ in its bits alone are then read as 8 neighbours are. `byPairs`: as for 4-byte
-/// elements, so that 4 lines × 32 bytes are read together, whatever the elements.
+/// `firstBits` names: 8 lines that differ in its bits alone are then read as 8 neighbours are. Of `piecesTogether`, 2 or 4,
+/// 4 lines × 32 bytes or 2 × 64 are read together, whatever the elements.
 LinearLayout swizzledLayout(llvm::ArrayRef<int64_t> shape, unsigned contiguousAxis, unsigned elementBytes,
-                            llvm::ArrayRef<unsigned> firstBits = {}, bool byPairs = false);
+                            llvm::ArrayRef<unsigned> firstBits = {}, unsigned piecesTogether = 1);
 
 /// The axis along which the registers of `layout` count up first; the last axis when none do.
 unsigned contiguousAxis(const LinearLayout &layout);

@@ -79,8 +79,8 @@ TEST(MmaLayouts, OperandBOf16BitElements) {
 }
 
 TEST(MmaLayouts, OperandsByWordsAlongK) {
-  LinearLayout a = byWordsAlongK(mmaOperandLayout(MmaOperand::A, {16, 32}, {1, 1}, 16), 1);
-  LinearLayout b = byWordsAlongK(mmaOperandLayout(MmaOperand::B, {32, 8}, {1, 1}, 16), 0);
+  LinearLayout a = byWordsAlongK(mmaOperandLayout(MmaOperand::A, {16, 32}, {1, 1}, 16), 1, 4);
+  LinearLayout b = byWordsAlongK(mmaOperandLayout(MmaOperand::B, {32, 8}, {1, 1}, 16), 0, 4);
   for (uint32_t lane = 0; lane < 32; ++lane)
     for (uint32_t i = 0; i < 8; ++i) {
       // Of 16 numbers along K four neighbours are a thread's: two where two would be, two where those 8 apart would.
@@ -91,6 +91,21 @@ TEST(MmaLayouts, OperandsByWordsAlongK) {
         EXPECT_EQ(at(a, reg, lane), (Coordinates{lane / 4 + 8 * below, k}));
       }
     }
+}
+
+TEST(MmaLayouts, OperandsByLongerWordsAlongK) {
+  for (uint32_t neighbours : {8, 16}) {
+    const int64_t K = 8 * neighbours;
+    LinearLayout a = byWordsAlongK(mmaOperandLayout(MmaOperand::A, {16, K}, {1, 1}, 16), 1, neighbours);
+    LinearLayout b = byWordsAlongK(mmaOperandLayout(MmaOperand::B, {K, 8}, {1, 1}, 16), 0, neighbours);
+    for (uint32_t lane = 0; lane < 32; ++lane)
+      for (uint32_t i = 0; i < 2 * neighbours; ++i) {
+        int64_t k = i / neighbours * 4 * neighbours + lane % 4 * neighbours + i % neighbours;
+        EXPECT_EQ(at(b, i, lane), (Coordinates{k, lane / 4}));
+        for (uint32_t below : {0, 1})
+          EXPECT_EQ(at(a, i % 2 + 2 * below + i / 2 * 4, lane), (Coordinates{lane / 4 + 8 * below, k}));
+      }
+  }
 }
 
 TEST(MmaLayouts, OperandsOf32BitElements) {

@@ -2,7 +2,7 @@
 #include "compiler/Conversion/TileToWarp/Products/PlanDots.h"
 
 #include "compiler/Conversion/TileToWarp/ChooseLayouts.h"
-#include "compiler/Conversion/TileToWarp/LayoutCost.h"
+#include "compiler/Conversion/TileToWarp/Products/NeighboursAlongK.h"
 #include "compiler/Conversion/TileToWarp/Products/PlanWgmma.h"
 #include "compiler/Support/Remarks.h"
 #include "dialects/Tile/IR/TileOps.h"
@@ -85,38 +85,6 @@ bool isTurnedInPairs(tile::DotOp dot, unsigned index, const AxisAnalysis &axes) 
   return fastest == axisOfRoot(operand, index) && pointer.contiguity[fastest] > 1;
 }
 
-/// Bits of the elements as which an operand, 0 or 1, was loaded, widened alone since, where neighbours of them lie
-/// along K in memory; 0 for another operand.
-unsigned bitsLoadedAlongK(tile::DotOp dot, unsigned index, const AxisAnalysis &axes) {
-  Value operand = dot->getOperand(index);
-  unsigned axis = axisOfRoot(operand, index == 0 ? 1 : 0);
-  Value loaded = rootOf(operand);
-  if (Operation *widening = wideningOf(loaded)) {
-    axis = axisOfRoot(widening->getOperand(0), axis);
-    loaded = rootOf(widening->getOperand(0));
-  }
-  auto load = loaded.getDefiningOp<tile::LoadOp>();
-  if (!load)
-    return 0;
-  AxisInfo pointer = axes.lookup(load.getPtr());
-  bool isAlong = fastestFirst(pointer).front() == axis && pointer.contiguity[axis] > 1;
-  return isAlong ? tile::elementTypeOf(load.getType()).getIntOrFloatBitWidth() : 0;
-}
-
-/// Whether a product's operands are best taken by words of 8-bit elements along K, as they are loaded: of two such
-/// operands; of one that no other warp widens as well and that a warp has no less of than of the other, whose elements
-/// are then read by fours rather than by `ldmatrix`.
-bool takesWords(tile::DotOp dot, const DotPlan &plan, const AxisAnalysis &axes) {
-  if (plan.instruction[2] != 16 || dot.getBatch() > 1 ||
-      tile::elementTypeOf(dot.getA().getType()).getIntOrFloatBitWidth() != 16)
-    return false;
-  auto shape = cast<RankedTensorType>(dot.getType()).getShape();
-  const int64_t rows = shape[0] / plan.warps.rows, columns = shape[1] / plan.warps.columns;
-  const unsigned a = bitsLoadedAlongK(dot, 0, axes), b = bitsLoadedAlongK(dot, 1, axes);
-  return (a == 8 && b == 8) || (a == 16 && b == 8 && plan.warps.rows == 1 && rows <= columns) ||
-         (a == 8 && b == 16 && plan.warps.columns == 1 && columns <= rows);
-}
-
 FailureOr<DotPlan> planDot(tile::DotOp dot, bool chained, const AxisAnalysis &axes, const TargetInfo &target,
                            int warps) {
   auto a = cast<RankedTensorType>(dot.getA().getType());
@@ -141,6 +109,8 @@ FailureOr<DotPlan> planDot(tile::DotOp dot, bool chained, const AxisAnalysis &ax
   // Of several products each has warps of its own, as far as there are.
   DotPlan plan{instruction->shape, warpGrid(result.getDimSize(0), result.getDimSize(1), instruction->shape, warps,
                                             chained, std::min<int64_t>(warps, dot.getBatch()))};
+  if (!dot->getParentOfType<func::FuncOp>()->hasAttr(tile::ordersAccessesAttrName))
+    takeWordsAlongK(dot, plan, axes, /*mayRegrid=*/!chained);
   constexpr int64_t together = 16; // rows or columns between whose halves neighbours move
   const std::array<int64_t, 2> each{result.getDimSize(0) / plan.warps.rows, result.getDimSize(1) / plan.warps.columns};
   // Products of a chain have their rows alike, and those that feed another have that one's order of columns.
@@ -194,7 +164,6 @@ FailureOr<llvm::DenseMap<Operation *, DotPlan>> planDots(func::FuncOp function, 
     FailureOr<DotPlan> plan = planDot(dot, chained.contains(dot), axes, target, warps);
     if (failed(plan))
       return WalkResult::interrupt();
-    plan->byWords = !written && takesWords(dot, *plan, axes);
     plans[dot] = *plan;
     return WalkResult::advance();
   });
