@@ -147,7 +147,7 @@ def test_packed_weights(monkeypatch, tile, form, target, seed):
 @pytest.mark.parametrize("form", ["words", "bytes"])
 @pytest.mark.parametrize("rows", [16, 32, 64])
 def test_packed_weights_are_not_exchanged(monkeypatch, rows, form, seed):
-    """They are taken apart where products have them: nothing goes through shared memory but the other operand's copies."""
+    """They are taken apart where products have them: only the other operand's copies go through shared memory."""
     rng = np.random.default_rng(seed)
     ptx = run_packed(monkeypatch, "sm_80", form, (rows, 64, 256), (rows, 64, 64), 4, rng)
     loop = ptx[ptx.rindex("\n$L__", 0, ptx.index("mma.sync")) : ptx.rindex("mma.sync")]

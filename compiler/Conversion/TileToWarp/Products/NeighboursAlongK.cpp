@@ -76,31 +76,41 @@ Words wordsOf(tile::LoadOp load, ArrayRef<Place> places, const AxisAnalysis &axe
   return {1u << (beyond - places.begin()), elements};
 }
 
-/// What a value is cut out of: the largest of the tensors of integers, or of 8-bit floats, that it is computed from.
-/// `places`: of 1, 2, 4, ... neighbours along K.
-std::optional<Words> wordsBehind(Value value, ArrayRef<Place> places, const AxisAnalysis &axes) {
-  Operation *op = value.getDefiningOp();
-  if (!op || !isa<RankedTensorType>(value.getType()))
-    return std::nullopt;
-  if (auto load = dyn_cast<tile::LoadOp>(op)) {
-    Type element = tile::elementTypeOf(load.getType());
-    return element.isIntOrFloat() && (element.isInteger() || element.getIntOrFloatBitWidth() == 8)
-               ? std::optional(wordsOf(load, places, axes))
-               : std::nullopt;
-  }
-  SmallVector<Place> sources;
-  for (const Place &place : places)
-    if (std::optional<Place> source = sourceOf(op, place))
-      sources.push_back(std::move(*source));
-    else
-      return std::nullopt;
-  std::optional<Words> largest;
-  for (Value operand : op->getOperands())
-    if (std::optional<Words> words = wordsBehind(operand, sources, axes))
-      if (!largest || words->elements > largest->elements)
+/// Finds what a value is cut out of: the largest of the tensors of integers, or of 8-bit floats, that it is computed
+/// from.
+class WordFinder {
+public:
+  explicit WordFinder(const AxisAnalysis &axes) : axes(axes) {}
+
+  /// `places`: of 1, 2, 4, ... neighbours along K.
+  void look(Value value, ArrayRef<Place> places) {
+    Operation *op = value.getDefiningOp();
+    if (!op || !isa<RankedTensorType>(value.getType()) || !seen.insert(value).second)
+      return;
+    if (auto load = dyn_cast<tile::LoadOp>(op)) {
+      Type element = tile::elementTypeOf(load.getType());
+      if (!element.isInteger() && !(element.isIntOrFloat() && element.getIntOrFloatBitWidth() == 8))
+        return;
+      if (Words words = wordsOf(load, places, axes); words.elements > largest.elements)
         largest = words;
-  return largest;
-}
+      return;
+    }
+    SmallVector<Place> sources;
+    for (const Place &place : places)
+      if (std::optional<Place> source = sourceOf(op, place))
+        sources.push_back(std::move(*source));
+      else
+        return;
+    for (Value operand : op->getOperands())
+      look(operand, sources);
+  }
+  unsigned neighbours() const { return largest.neighbours; }
+
+private:
+  const AxisAnalysis &axes;
+  llvm::DenseSet<Value> seen;
+  Words largest{/*neighbours=*/1, /*elements=*/0};
+};
 
 /// How many neighbours along K of a product's operand, 0 or 1, are cut out of one word; 1 where that is not known.
 unsigned neighboursOfWord(tile::DotOp dot, unsigned index, const AxisAnalysis &axes) {
@@ -112,8 +122,9 @@ unsigned neighboursOfWord(tile::DotOp dot, unsigned index, const AxisAnalysis &a
     places.push_back(Place(shape.size(), 0));
     places.back()[axis] = at;
   }
-  std::optional<Words> words = wordsBehind(operand, places, axes);
-  return words ? words->neighbours : 1;
+  WordFinder finder(axes);
+  finder.look(operand, places);
+  return finder.neighbours();
 }
 
 /// Whether an operand, 0 or 1, is loaded as elements of 16 bits that are neighbours along K in memory.
@@ -133,8 +144,8 @@ bool standsAlone(tile::DotOp dot) {
   return !isProduct(dot.getAcc().getDefiningOp()) && llvm::none_of(dot->getUsers(), isProduct);
 }
 
-/// The grid in which no other warp computes the operand that is not `read`, 0 or 1, if warps are or may be so: as long as
-/// what they all read of that one is no more than the exchange of the other would be.
+/// The grid in which no other warp computes the operand that is not `read`, 0 or 1, if warps are or may be so: as long
+/// as what they all read of that one is no more than the exchange of the other would be.
 std::optional<warp::WarpGrid> gridFor(tile::DotOp dot, unsigned read, unsigned neighbours, warp::WarpGrid grid,
                                       bool mayRegrid) {
   constexpr unsigned byVectors = 8;              // 16 bytes of a lane, as 'ldmatrix' reads them
