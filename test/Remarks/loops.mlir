@@ -14,6 +14,7 @@
 // CHECK-COUNT-2: remark: [Missed] pipelining | Category:loops | Function=filled_twice | Reason="the copy is not started iterations ahead: its tile is not read and freed in one block"
 
 // STAGES: remark: [Missed] pipeline-stages | Category:loops | Function=alone | Reason="a block's shared memory holds 3 of the 4 stages that the schedule asks for"
+// STAGES: remark: [Missed] pipeline-stages | Category:loops | Function=blocks | Reason="with 3 stages of the 4 that the schedule asks for a multiprocessor holds more blocks, and more tiles are under way"
 
 // LOADS: remark: [Missed] pipelining | Category:loops | Function=written | Reason="the load is not made an iteration ahead: the loop may write what is loaded"
 // LOADS: remark: [Missed] pipelining | Category:loops | Function=volatile | Reason="the load is not made an iteration ahead: it is volatile"

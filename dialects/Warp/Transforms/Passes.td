@@ -365,7 +365,9 @@ def WarpPipeline : Pass<"warp-pipeline", "::mlir::func::FuncOp"> {
     the loop carries these. What such addresses take from a table at the iteration's number over a power of two is held from one iteration to the
     next, and loaded where a period begins: pages of rows. With `boxes`, as by default, tiles that are boxes of a tensor of the kernel's arguments are copied by one
     thread (`warp.box_copy`), and waited for at a barrier of their stage (`warp.mbarrier_wait`), on targets that copy boxes. Where a block of the target has no
-    shared memory for so many tiles, the kernel gets fewer stages, and its `tile.schedule` says so.
+    shared memory for so many tiles, the kernel gets fewer stages, and its `tile.schedule` says so. Tiles that threads copy
+    for instructions of single warps get fewer where a multiprocessor then holds more blocks and has more tiles under way,
+    but in kernels that the compiler writes (`tile.orders_accesses`), whose schedules are chosen as they are.
 
     Needs: copies of one iteration, each committed and waited for in it (`warp-stage-operands`). A `tile.num_stages` on
     the loop stands instead of the schedule's number; without either there are 3. With one stage nothing is done.

@@ -35,7 +35,7 @@
 // next one's (Warpgroups/LateProducts.h): the tiles that they alone read are then copied with those of that iteration.
 //
 // Where a block of the target cannot hold so many tiles beside what lives across the loop, the kernel gets fewer
-// stages, and its schedule says so.
+// stages, and its schedule says so; also where a multiprocessor holds more blocks with fewer, and so more tiles.
 #include "compiler/Support/Remarks.h"
 #include "compiler/Target/TargetInfo.h"
 #include "dialects/Tile/IR/LoopAttributes.h"
@@ -46,6 +46,7 @@
 #include "dialects/Warp/Transforms/Copies/HeldValues.h"
 #include "dialects/Warp/Transforms/LoopCarried.h"
 #include "dialects/Warp/Transforms/LoopSlice.h"
+#include "dialects/Warp/Transforms/OperandsOfLoops.h"
 #include "dialects/Warp/Transforms/Passes.h"
 #include "dialects/Warp/Transforms/Scratch.h"
 #include "dialects/Warp/Transforms/Warpgroups/LaggingProduct.h"
@@ -696,15 +697,43 @@ static int64_t bytesBeside(const Ahead &ahead) {
   return across + inside + bytesOfTensorSlots(loop->getParentOfType<func::FuncOp>());
 }
 
-/// The most stages, up to `stages`, that a block of `target` holds of a loop's tiles.
-static int stagesThatFit(const Ahead &ahead, int stages, const TargetInfo &target) {
+/// Bytes of a stage of a loop's tiles.
+static int64_t stagePitch(const Ahead &ahead, int stages) {
   scf::ForOp loop = ahead.loop;
   auto types = llvm::map_to_vector(ahead.tiles, [](StagedTile tile) { return tile.alloc.getResult().getType(); });
   if (llvm::any_of(ahead.tiles, [](const StagedTile &tile) { return tile.box != nullptr; }))
     types.push_back(BoxRing::typeOf(loop.getContext(), stages));
-  int64_t pitch = ringPitch(types, tileAlignment(loop->getParentOfType<func::FuncOp>()));
-  int64_t room = (target.sharedBytesPerBlock - bytesBeside(ahead)) / std::max<int64_t>(pitch, 1);
-  return static_cast<int>(std::clamp<int64_t>(room, 1, stages));
+  return ringPitch(types, tileAlignment(loop->getParentOfType<func::FuncOp>()));
+}
+
+/// The most stages, up to `stages`, that a block of `target` holds of a loop's tiles.
+static int stagesThatFit(const Ahead &ahead, int stages, const TargetInfo &target) {
+  int64_t room = target.sharedBytesPerBlock - bytesBeside(ahead);
+  return static_cast<int>(std::clamp<int64_t>(room / std::max<int64_t>(stagePitch(ahead, stages), 1), 1, stages));
+}
+
+/// How many blocks of so many warps a multiprocessor holds at once with a loop's tiles in so many stages. Registers are
+/// those that live in the loop, with a quarter of all for addresses and counters.
+static int64_t blocksHeld(const Ahead &ahead, int stages, int warps, const TargetInfo &target) {
+  const int64_t bytes = bytesBeside(ahead) + stages * stagePitch(ahead, stages) + target.reservedSharedBytes;
+  const int64_t registers = std::clamp<int64_t>(mostAlive(ahead.loop) * 4 / 3, 32, target.registersPerThread);
+  return std::min({target.sharedBytesPerProcessor / bytes, int64_t(target.maxBlocksPerProcessor),
+                   int64_t(target.maxWarpsPerProcessor / warps),
+                   target.registersPerProcessor / (registers * warps * target.warpSize)});
+}
+
+/// The stages, up to `stages`, with which most tiles are on their way to a multiprocessor: with fewer it may hold more
+/// blocks. Of as many, the most. Bulk copies and products of warpgroups are of few blocks with deep rings.
+static int stagesForMost(const Ahead &ahead, int stages, int warps, const TargetInfo &target) {
+  scf::ForOp loop = ahead.loop;
+  const bool ofFew = llvm::any_of(ahead.tiles, [](const StagedTile &tile) { return tile.box != nullptr; }) ||
+                     loop->walk([](WgmmaOp) { return WalkResult::interrupt(); }).wasInterrupted();
+  auto underWay = [&](int each) { return blocksHeld(ahead, each, warps, target) * (each - 1); };
+  int best = stages;
+  for (int fewer = stages - 1; fewer >= 2 && !ofFew; --fewer)
+    if (underWay(fewer) > underWay(best))
+      best = fewer;
+  return best;
 }
 
 /// The innermost loops that have tiles to start ahead.
@@ -769,11 +798,22 @@ void Pipeline::runOnOperation() {
     return;
   }
   std::vector<Ahead> loops = findLoops(kernel, boxes);
+  const TargetInfo &target = TargetInfo::ofOrDefault(kernel);
   for (const Ahead &ahead : loops)
-    stages = std::min(stages, stagesThatFit(ahead, stages, TargetInfo::ofOrDefault(kernel)));
+    stages = std::min(stages, stagesThatFit(ahead, stages, target));
   if (stages < wanted)
     remarks::missed(remarks::pipelineStages, kernel) << remark::reason(
         "a block's shared memory holds {0} of the {1} stages that the schedule asks for", stages, wanted);
+  const int held = stages;
+  if (schedule &&
+      !kernel->hasAttr(tile::ordersAccessesAttrName)) // the compiler's own have schedules chosen as they are
+    for (const Ahead &ahead : loops)
+      stages = std::min(stages, stagesForMost(ahead, held, schedule.getWarps(), target));
+  if (stages < held)
+    remarks::missed(remarks::pipelineStages, kernel) << remark::reason(
+        "with {0} stages of the {1} that the schedule asks for a multiprocessor holds more blocks, and "
+        "more tiles are under way",
+        stages, wanted);
   if (schedule && stages < wanted)
     kernel->setAttr(tile::scheduleAttrName, tile::ScheduleAttr::get(&getContext(), schedule.getWarps(), stages,
                                                                     schedule.getCluster(), schedule.getPersistent()));

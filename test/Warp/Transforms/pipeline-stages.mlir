@@ -4,6 +4,9 @@
 
 // Four tiles of 32 KiB fit a block of 163 KiB, three one of 99 KiB. Beside a tile of 32 KiB that lives across the loop
 // there are four and two; and tiles of 64 KiB are two, or one, which is copied as it is needed.
+//
+// Of tiles of 16 KiB a multiprocessor of 164 KiB holds two blocks of four stages, and six are under way; one of 100 KiB
+// holds one such block, but two of three stages, of which four are. What the compiler writes keeps its schedule.
 #l = #warp.layout<[8192], register = [[1], [2], [128], [256], [512], [1024], [2048], [4096]], lane = [[4], [8], [16], [32], [64]]>
 #s = #warp.layout<[8192], offset = [[1], [2], [4], [8], [16], [32], [64], [128], [256], [512], [1024], [2048], [4096]]>
 #l2 = #warp.layout<[16384], register = [[1], [2], [128], [256], [512], [1024], [2048], [4096], [8192]], lane = [[4], [8], [16], [32], [64]]>
@@ -11,6 +14,11 @@
 !x = tensor<8192xf32, #l>
 !p = tensor<8192x!tile.ptr<f32>, #l>
 !s = !warp.shared<8192xf32, #s>
+#l4 = #warp.layout<[4096], register = [[1], [2], [512], [1024], [2048]], lane = [[4], [8], [16], [32], [64]], warp = [[128], [256]]>
+#s4 = #warp.layout<[4096], offset = [[1], [2], [4], [8], [16], [32], [64], [128], [256], [512], [1024], [2048]]>
+!x4 = tensor<4096xf32, #l4>
+!p4 = tensor<4096x!tile.ptr<f32>, #l4>
+!s4 = !warp.shared<4096xf32, #s4>
 !x2 = tensor<16384xf32, #l2>
 !p2 = tensor<16384x!tile.ptr<f32>, #l2>
 !s2 = !warp.shared<16384xf32, #s2>
@@ -80,5 +88,42 @@ module attributes {warp.target = "TARGET"} {
       scf.yield %next : !x2
     }
     return %sum : !x2
+  }
+  // CHECK-LABEL: func.func @blocks
+  // LARGE-SAME: stages = 4
+  // SMALL-SAME: stages = 3
+  // LARGE: warp.alloc : <stages = 4, 4096xf32
+  // SMALL: warp.alloc : <stages = 3, 4096xf32
+  func.func @blocks(%p: !p4, %n: i32, %zero: !x4) -> !x4 attributes {tile.schedule = #tile.schedule<warps = 4, stages = 4>} {
+    %c0 = arith.constant 0 : i32
+    %c1 = arith.constant 1 : i32
+    %sum = scf.for %i = %c0 to %n step %c1 iter_args(%total = %zero) -> (!x4) : i32 {
+      %t = warp.alloc : !s4
+      warp.async_copy %p to %t {contiguity = 4 : i32} : !p4 -> !s4
+      warp.async_commit
+      warp.async_wait {pending = 0 : i32}
+      %x = warp.load_shared %t : !s4 -> !x4
+      warp.dealloc %t : !s4
+      %next = arith.addf %total, %x : !x4
+      scf.yield %next : !x4
+    }
+    return %sum : !x4
+  }
+  // CHECK-LABEL: func.func @written
+  // CHECK: warp.alloc : <stages = 4, 4096xf32
+  func.func @written(%p: !p4, %n: i32, %zero: !x4) -> !x4 attributes {tile.orders_accesses, tile.schedule = #tile.schedule<warps = 4, stages = 4>} {
+    %c0 = arith.constant 0 : i32
+    %c1 = arith.constant 1 : i32
+    %sum = scf.for %i = %c0 to %n step %c1 iter_args(%total = %zero) -> (!x4) : i32 {
+      %t = warp.alloc : !s4
+      warp.async_copy %p to %t {contiguity = 4 : i32} : !p4 -> !s4
+      warp.async_commit
+      warp.async_wait {pending = 0 : i32}
+      %x = warp.load_shared %t : !s4 -> !x4
+      warp.dealloc %t : !s4
+      %next = arith.addf %total, %x : !x4
+      scf.yield %next : !x4
+    }
+    return %sum : !x4
   }
 }
