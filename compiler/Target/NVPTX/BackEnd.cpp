@@ -10,10 +10,16 @@
 
 #include "compiler/Target/NVPTX/BackEnd.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallString.h"
+#include "llvm/CodeGen/AsmPrinter.h"
+#include "llvm/IR/LegacyPassManager.h"
+#include "llvm/IR/Module.h"
+#include "llvm/MC/MCStreamer.h"
 #include "llvm/Pass.h"
 #include "llvm/PassInfo.h"
 #include "llvm/PassRegistry.h"
-#include <memory>
+#include "llvm/Support/raw_ostream.h"
+#include "llvm/Target/TargetMachine.h"
 
 using namespace llvm;
 
@@ -41,10 +47,35 @@ static bool isOfNoUse(StringRef pass) {
   return is_contained(unused, pass);
 }
 
-void weft::ChosenPasses::add(Pass *pass) {
-  if (pass->getPassName() == "NVPTX Assembly Printer")
+namespace {
+
+/// A pass manager that hands every pass on to `passes`, but for those that compiling a kernel is better without. A target
+/// machine adds its back end to this as to any other.
+class ChosenPasses : public legacy::PassManagerBase {
+public:
+  ChosenPasses(legacy::PassManager &passes, const weft::BackEnd::MachinePasses &beforePrinting)
+      : passes(passes), beforePrinting(beforePrinting) {}
+
+  void add(Pass *pass) override;
+
+  /// The pass that prints; none before it is added.
+  AsmPrinter *printer() const { return printing; }
+
+private:
+  legacy::PassManager &passes;
+  const weft::BackEnd::MachinePasses &beforePrinting;
+  AsmPrinter *printing = nullptr;
+  bool numbers = false; // whether the back end has come to its first value numbering
+};
+
+} // namespace
+
+void ChosenPasses::add(Pass *pass) {
+  if (pass->getPassName() == "NVPTX Assembly Printer") {
     for (Pass *each : beforePrinting())
       passes.add(each);
+    printing = static_cast<AsmPrinter *>(pass);
+  }
   StringRef argument = argumentOf(*pass);
   const bool isFirstNumbering = argument == "gvn" && !numbers;
   numbers |= isFirstNumbering;
@@ -52,4 +83,32 @@ void weft::ChosenPasses::add(Pass *pass) {
     std::unique_ptr<Pass> unused(pass);
   else
     passes.add(pass);
+}
+
+weft::BackEnd::BackEnd(std::unique_ptr<TargetMachine> machine, MachinePasses beforePrinting, bool verify)
+    : machine(std::move(machine)), beforePrinting(std::move(beforePrinting)), verify(verify) {}
+
+weft::BackEnd::~BackEnd() = default;
+
+std::optional<std::string> weft::BackEnd::print(Module &module) {
+  constexpr size_t bufferBytes = 1 << 16; // the printer writes a few letters at a time
+  constexpr auto asText = CodeGenFileType::AssemblyFile;
+  SmallString<0> text;
+  raw_svector_ostream stream(text);
+  static_cast<raw_ostream &>(stream).SetBufferSize(bufferBytes);
+  if (!passes) {
+    passes = std::make_unique<legacy::PassManager>();
+    ChosenPasses chosen(*passes, beforePrinting);
+    if (machine->addPassesToEmitFile(chosen, stream, nullptr, asText, /*DisableVerify=*/!verify))
+      return std::nullopt;
+    printer = chosen.printer();
+  } else if (auto streamer = machine->createMCStreamer(stream, nullptr, asText, printer->OutContext)) {
+    printer->OutStreamer = std::move(*streamer);
+  } else {
+    return consumeError(streamer.takeError()), std::nullopt;
+  }
+  passes->run(module);
+  printer->OutStreamer.reset(); // which has the rest of the text until it ends
+  static_cast<raw_ostream &>(stream).flush();
+  return text.str().str();
 }

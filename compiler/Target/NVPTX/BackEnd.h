@@ -3,26 +3,45 @@
 #pragma once
 
 #include "llvm/ADT/SmallVector.h"
-#include "llvm/IR/LegacyPassManager.h"
 #include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace llvm {
+class AsmPrinter;
+class Module;
+class Pass;
+class TargetMachine;
+namespace legacy {
+class PassManager;
+} // namespace legacy
+} // namespace llvm
 
 namespace weft {
 
-/// A pass manager that hands every pass on to `passes`, but for those that compiling a kernel is better without: see
-/// BackEnd.cpp. A target machine adds its back end to this as to any other. What `beforePrinting` makes runs, in
-/// that order, on the machine code that is printed.
-class ChosenPasses : public llvm::legacy::PassManagerBase {
+/// A machine and the passes for it, which turn module after module into PTX. To build the passes takes a fourteenth of
+/// compiling a small kernel.
+class BackEnd {
 public:
-  explicit ChosenPasses(llvm::legacy::PassManager &passes,
-                        std::function<llvm::SmallVector<llvm::Pass *>()> beforePrinting)
-      : passes(passes), beforePrinting(std::move(beforePrinting)) {}
+  using MachinePasses = std::function<llvm::SmallVector<llvm::Pass *>()>;
 
-  void add(llvm::Pass *pass) override;
+  /// What `beforePrinting` makes runs, in that order, on the machine code that is printed. `verify`: each module is
+  /// verified between passes.
+  BackEnd(std::unique_ptr<llvm::TargetMachine> machine, MachinePasses beforePrinting, bool verify);
+  ~BackEnd();
+
+  llvm::TargetMachine &targetMachine() { return *machine; }
+
+  /// The PTX of a module. None where the target has no printer.
+  std::optional<std::string> print(llvm::Module &module);
 
 private:
-  llvm::legacy::PassManager &passes;
-  std::function<llvm::SmallVector<llvm::Pass *>()> beforePrinting;
-  bool numbers = false; // whether the back end has come to its first value numbering
+  std::unique_ptr<llvm::TargetMachine> machine;
+  MachinePasses beforePrinting;
+  bool verify;
+  std::unique_ptr<llvm::legacy::PassManager> passes; // since the first module
+  llvm::AsmPrinter *printer = nullptr;               // the last of them
 };
 
 } // namespace weft

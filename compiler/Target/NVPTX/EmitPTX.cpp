@@ -27,7 +27,6 @@
 #include "llvm/IR/InlineAsm.h"
 #include "llvm/IR/Instructions.h"
 #include "llvm/IR/LLVMContext.h"
-#include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
 #include "llvm/IR/Verifier.h"
 #include "llvm/MC/TargetRegistry.h"
@@ -141,23 +140,11 @@ std::unique_ptr<llvm::TargetMachine> makeMachine(const TargetInfo &target, int v
                                    options, std::nullopt, std::nullopt, llvm::CodeGenOptLevel::Aggressive));
 }
 
-/// Whether kernels call functions, to print or to trap: LLVM numbers these calls in the text, from the machine's first on.
-bool callsFunctions(const llvm::Module &module) {
-  return llvm::any_of(module, [](const llvm::Function &each) { return !each.isIntrinsic() && !each.use_empty(); });
-}
-
-/// A machine for a target. Kernels that a thread compiles one after another share it: to make one takes a sixteenth of
-/// compiling a small kernel. Those that call functions have their own, so that their text does not tell what came before.
-std::shared_ptr<llvm::TargetMachine> machineFor(const TargetInfo &target, int version, bool fuses,
-                                                const llvm::Module &module, std::string &error) {
-  using Key = std::tuple<const TargetInfo *, int, bool>;
-  static thread_local std::map<Key, std::shared_ptr<llvm::TargetMachine>> machines;
-  if (callsFunctions(module))
-    return makeMachine(target, version, fuses, error);
-  std::shared_ptr<llvm::TargetMachine> &machine = machines[{&target, version, fuses}];
-  if (!machine)
-    machine = makeMachine(target, version, fuses, error);
-  return machine;
+/// Whether a module needs a back end of its own. Kernels call functions to print or to trap, and LLVM numbers these calls
+/// in the text, from the machine's first on; where a kernel has variables, its printer keeps notes of them beyond their end.
+bool needsOwnBackEnd(const llvm::Module &module) {
+  return llvm::any_of(module, [](const llvm::Function &each) { return !each.isIntrinsic() && !each.use_empty(); }) ||
+         llvm::any_of(module.globals(), [](const llvm::GlobalVariable &each) { return !each.isDeclaration(); });
 }
 
 /// Gives every function a debug scope, so that locations become line numbers.
@@ -225,24 +212,54 @@ static LogicalResult verify(const llvm::Module &llvmModule, ModuleOp module, Str
   return success();
 }
 
-/// The PTX of a module. None where the target has no printer.
-static std::optional<std::string> selectInstructions(llvm::Module &module, llvm::TargetMachine &machine,
-                                                     std::function<llvm::SmallVector<llvm::Pass *>()> beforePrinting,
-                                                     bool verify) {
-  constexpr size_t bufferBytes = 1 << 16; // the printer writes a few letters at a time
-  llvm::SmallString<0> text;
-  llvm::raw_svector_ostream stream(text);
-  static_cast<llvm::raw_ostream &>(stream).SetBufferSize(bufferBytes);
-  {
-    llvm::legacy::PassManager passes; // whose printer has the rest of the text until it ends
-    ChosenPasses chosen(passes, std::move(beforePrinting));
-    if (machine.addPassesToEmitFile(chosen, stream, nullptr, llvm::CodeGenFileType::AssemblyFile,
-                                    /*DisableVerify=*/!verify))
-      return std::nullopt;
-    passes.run(module);
-  }
-  static_cast<llvm::raw_ostream &>(stream).flush();
-  return text.str().str();
+namespace {
+
+/// A back end, and the module that it compiles, at which its own passes report.
+struct Compiling {
+  ModuleOp module;
+  std::optional<BackEnd> backEnd;
+};
+using Key = std::tuple<const TargetInfo *, int, bool>; // target, version, whether products and sums become one
+
+/// Back ends that the kernels compiled by a thread have shared.
+std::map<Key, std::shared_ptr<Compiling>> &sharedBackEnds() {
+  static thread_local std::map<Key, std::shared_ptr<Compiling>> shared;
+  return shared;
+}
+
+} // namespace
+
+/// A back end that lives as long as what is returned, where it was made; `error` says why not.
+static std::shared_ptr<Compiling> makeBackEnd(const Key &key, int registers, bool verify, std::string &error) {
+  auto [target, version, fuses] = key;
+  std::unique_ptr<llvm::TargetMachine> machine = makeMachine(*target, version, fuses, error);
+  if (!machine)
+    return nullptr;
+  auto made = std::make_shared<Compiling>();
+  RegisterReports reports{
+      [at = made.get()](StringRef kernel, Reordered found) { sayReordered(at->module, kernel, found); },
+      [at = made.get()](StringRef kernel, int count) { sayRecomputed(at->module, kernel, count); }};
+  auto awaited = [at = made.get()](StringRef kernel, int waits) { sayAwaited(at->module, kernel, waits); };
+  RegisterLimits limits{registers ? registers : target->registersPerThread, target->registersPerProcessor};
+  auto ownPasses = [=]() -> llvm::SmallVector<llvm::Pass *> {
+    return {createWideProducts(),     createAddressesInLoops(),
+            createRecomputeNumbers(), createOrderForRegisters(limits, reports),
+            createWaitsBehindLoops(), createProductsUnderWay(awaited)};
+  };
+  made->backEnd.emplace(std::move(machine), ownPasses, verify);
+  return made;
+}
+
+/// The back end for a module. Kernels that a thread compiles one after another share one: to make it takes an eighth of
+/// compiling a small kernel.
+static std::shared_ptr<Compiling> backEndFor(const Key &key, EmitOptions options, const llvm::Module &module,
+                                             std::string &error) {
+  if (options.registers || options.verify || needsOwnBackEnd(module))
+    return makeBackEnd(key, options.registers, options.verify, error);
+  std::shared_ptr<Compiling> &shared = sharedBackEnds()[key];
+  if (!shared)
+    shared = makeBackEnd(key, options.registers, options.verify, error);
+  return shared;
 }
 
 void registerPTXTranslations(DialectRegistry &registry) {
@@ -270,13 +287,14 @@ FailureOr<EmittedPTX> emitPTX(ModuleOp module, const TargetInfo &target, EmitOpt
 
   std::string error;
   result.version = versionFor(*llvmModule, target);
-  std::shared_ptr<llvm::TargetMachine> machine =
-      machineFor(target, result.version, !module->hasAttr(roundsProductsAttrName), *llvmModule, error);
-  if (!machine)
+  const Key key{&target, result.version, !module->hasAttr(roundsProductsAttrName)};
+  std::shared_ptr<Compiling> compiling = backEndFor(key, options, *llvmModule, error);
+  if (!compiling)
     return module.emitError("LLVM has no back end for '") << StringRef(target.name) << "': " << error, failure();
+  llvm::TargetMachine &machine = compiling->backEnd->targetMachine();
   llvmModule->setTargetTriple(llvm::Triple(tripleText));
-  llvmModule->setDataLayout(machine->createDataLayout());
-  optimise(*llvmModule, *machine);
+  llvmModule->setDataLayout(machine.createDataLayout());
+  optimise(*llvmModule, machine);
   result.optimiseMs = watch.lap();
   if (options.verify && mlir::failed(verify(*llvmModule, module, "optimised")))
     return failure();
@@ -286,19 +304,10 @@ FailureOr<EmittedPTX> emitPTX(ModuleOp module, const TargetInfo &target, EmitOpt
     watch.lap();
   }
 
-  RegisterReports reports{[&](llvm::StringRef kernel, Reordered found) { sayReordered(module, kernel, found); },
-                          [&](llvm::StringRef kernel, int count) { sayRecomputed(module, kernel, count); }};
-  RegisterLimits limits{options.registers ? options.registers : target.registersPerThread,
-                        target.registersPerProcessor};
-  auto ownPasses = [&]() -> llvm::SmallVector<llvm::Pass *> {
-    return {createWideProducts(),
-            createAddressesInLoops(),
-            createRecomputeNumbers(),
-            createOrderForRegisters(limits, reports),
-            createWaitsBehindLoops(),
-            createProductsUnderWay([&](StringRef kernel, int waits) { sayAwaited(module, kernel, waits); })};
-  };
-  std::optional<std::string> text = selectInstructions(*llvmModule, *machine, ownPasses, options.verify);
+  compiling->module = module;
+  std::optional<std::string> text = compiling->backEnd->print(*llvmModule);
+  if (!text || failed)
+    sharedBackEnds().erase(key); // whose passes have not come to their end
   if (!text)
     return module.emitError("LLVM's back end for '") << StringRef(target.name) << "' cannot emit PTX", failure();
   result.text = std::move(*text);
