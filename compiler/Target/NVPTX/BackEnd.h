@@ -2,6 +2,7 @@
 // LLVM's NVPTX back end, without the passes that cost more than they give.
 #pragma once
 
+#include "compiler/Target/NVPTX/Optimise.h"
 #include "llvm/ADT/SmallVector.h"
 #include <functional>
 #include <memory>
@@ -33,15 +34,20 @@ public:
 
   llvm::TargetMachine &targetMachine() { return *machine; }
 
-  /// The PTX of a module. None where the target has no printer.
-  std::optional<std::string> print(llvm::Module &module);
+  /// The PTX of a module of such kernels. None where the target has no printer.
+  std::optional<std::string> print(llvm::Module &module, Flow flow);
 
 private:
+  /// Since the first module that they are for.
+  struct Passes {
+    std::unique_ptr<llvm::legacy::PassManager> all;
+    llvm::AsmPrinter *printer = nullptr; // the last of them
+  };
+
   std::unique_ptr<llvm::TargetMachine> machine;
   MachinePasses beforePrinting;
   bool verify;
-  std::unique_ptr<llvm::legacy::PassManager> passes; // since the first module
-  llvm::AsmPrinter *printer = nullptr;               // the last of them
+  Passes plain, any;
 };
 
 } // namespace weft

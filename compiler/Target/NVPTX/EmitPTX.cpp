@@ -161,7 +161,8 @@ LogicalResult addDebugScopes(ModuleOp module, bool verify) {
 
 /// Inline assembly's operands that are places in memory ("*m") say of what type that is, which the translation cannot
 /// for calls without results. The back end then makes what is added to an address part of the access. Barriers are
-/// convergent: LLVM gives threads no paths of their own to them.
+/// convergent: LLVM gives threads no paths of their own to them. What has no effects touches no memory, so that of two
+/// that are alike one is left.
 static void completeAssembly(llvm::Module &module) {
   for (llvm::Function &function : module)
     for (llvm::BasicBlock &block : function)
@@ -173,12 +174,16 @@ static void completeAssembly(llvm::Module &module) {
         if (assembly->getAsmString().contains(" bar."))
           call->addFnAttr(llvm::Attribute::Convergent);
         unsigned argument = 0;
+        bool reaches = assembly->hasSideEffects();
         for (const llvm::InlineAsm::ConstraintInfo &constraint : assembly->ParseConstraints()) {
           if (constraint.isIndirect)
             call->addParamAttr(argument, llvm::Attribute::get(module.getContext(), llvm::Attribute::ElementType,
                                                               llvm::Type::getInt8Ty(module.getContext())));
           argument += constraint.hasArg();
+          reaches |= constraint.isIndirect || llvm::is_contained(constraint.Codes, "{memory}");
         }
+        if (!reaches)
+          call->setDoesNotAccessMemory();
       }
 }
 
@@ -294,7 +299,7 @@ FailureOr<EmittedPTX> emitPTX(ModuleOp module, const TargetInfo &target, EmitOpt
   llvm::TargetMachine &machine = compiling->backEnd->targetMachine();
   llvmModule->setTargetTriple(llvm::Triple(tripleText));
   llvmModule->setDataLayout(machine.createDataLayout());
-  optimise(*llvmModule, machine);
+  const Flow flow = optimise(*llvmModule, machine);
   result.optimiseMs = watch.lap();
   if (options.verify && mlir::failed(verify(*llvmModule, module, "optimised")))
     return failure();
@@ -305,7 +310,7 @@ FailureOr<EmittedPTX> emitPTX(ModuleOp module, const TargetInfo &target, EmitOpt
   }
 
   compiling->module = module;
-  std::optional<std::string> text = compiling->backEnd->print(*llvmModule);
+  std::optional<std::string> text = compiling->backEnd->print(*llvmModule, flow);
   if (!text || failed)
     sharedBackEnds().erase(key); // whose passes have not come to their end
   if (!text)

@@ -216,7 +216,10 @@ static void addOneIndexToRows(llvm::LoopInfo &loops, llvm::ScalarEvolution &evol
   }
 }
 
-void optimise(llvm::Module &module, llvm::TargetMachine &machine) {
+/// Whether a block ends with a choice.
+static bool branches(const llvm::BasicBlock &block) { return block.getTerminator()->getNumSuccessors() > 1; }
+
+Flow optimise(llvm::Module &module, llvm::TargetMachine &machine) {
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;
   llvm::CGSCCAnalysisManager components;
@@ -251,6 +254,7 @@ void optimise(llvm::Module &module, llvm::TargetMachine &machine) {
   llvm::ModulePassManager all;
   all.addPass(llvm::createModuleToFunctionPassAdaptor(std::move(passes)));
   all.run(module, modules);
+  Flow flow = Flow::Plain;
   for (llvm::Function &function : module) {
     if (function.isDeclaration())
       continue;
@@ -262,7 +266,10 @@ void optimise(llvm::Module &module, llvm::TargetMachine &machine) {
     keepNumbersOfProducts(function);
     keepAddressesWhole(found, evolution);
     keepMasksBeforeLoops(found);
+    if (!found.empty() || llvm::count_if(function, branches) > 1)
+      flow = Flow::Any;
   }
+  return flow;
 }
 
 } // namespace weft

@@ -9,7 +9,13 @@ class TargetMachine;
 
 namespace weft {
 
-/// Optimises a module for `machine`, in place.
-void optimise(llvm::Module &module, llvm::TargetMachine &machine);
+/// How a module's kernels flow.
+enum class Flow {
+  Plain, // without loops, and each with one branch at most
+  Any,
+};
+
+/// Optimises a module for `machine`, in place, and says what its kernels are like.
+Flow optimise(llvm::Module &module, llvm::TargetMachine &machine);
 
 } // namespace weft
