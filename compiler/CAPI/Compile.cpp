@@ -51,6 +51,7 @@ struct Options {
   bool widen = false;     // every float as f32: a reference for what narrower ones give
   KernelChoices schedules;
   Linearisation linearise;
+  KeptPasses *kept = nullptr; // the context's
 
   bool wants(StringRef stage) const { return dumpAll || dumps.contains(stage); }
 };
@@ -209,7 +210,7 @@ std::string addedParameterNotes(ModuleOp module) {
 bool run(const std::vector<Stage> &stages, ModuleOp module, const Options &options, Record &record) {
   for (const Stage &stage : stages) {
     double start = processorMs();
-    if (failed(runStage(stage, module, checksAsked())))
+    if (failed(runStage(stage, module, checksAsked(), options.kept)))
       return false;
     record.timesMs[stage.name] = processorMs() - start;
     if (options.wants(stage.name))
@@ -363,6 +364,7 @@ weftc_status weftc_compile(weftc_module *module, const char *options_json, char 
     return fail(*failure);
   Record record;
   std::optional<capi::RemarkCollector> remarks;
+  std::get<Options>(options).kept = &module->context->passes;
   if (const Options &asked = std::get<Options>(options); asked.remarks || asked.decisions)
     remarks.emplace(module->context->context, asked.remarks, asked.decisions);
   auto emitted = compile(*module->module, std::get<Options>(options), record);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "compiler/CAPI/weft-compiler.h"
+#include "compiler/Pipelines/Checks.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/MLIRContext.h"
@@ -53,6 +54,7 @@ struct weftc_context {
   weftc_context();
 
   mlir::MLIRContext context;
+  weft::KeptPasses passes;
   std::vector<weft::capi::KeptDiagnostic> diagnostics;
 };
 

@@ -55,6 +55,17 @@ void PatternChecks::notifyPatternEnd(const Pattern &pattern, LogicalResult statu
 
 // --- stages ---
 
+/// A stage's passes, kept from an earlier module or for later ones.
+static PassManager &keptPasses(const Stage &stage, MLIRContext *context, KeptPasses &kept) {
+  std::unique_ptr<PassManager> &passes = kept[stage.keptAs];
+  if (!passes) {
+    passes = std::make_unique<PassManager>(context);
+    passes->enableVerifier(false);
+    stage.addPasses(*passes);
+  }
+  return *passes;
+}
+
 static LogicalResult runPasses(const Stage &stage, ModuleOp module, Checks checks) {
   PassManager passes(module.getContext());
   passes.enableVerifier(checks >= Checks::Verify);
@@ -112,7 +123,9 @@ private:
 };
 } // namespace
 
-LogicalResult runStage(const Stage &stage, ModuleOp module, Checks checks) {
+LogicalResult runStage(const Stage &stage, ModuleOp module, Checks checks, KeptPasses *kept) {
+  if (kept && !stage.keptAs.empty() && checks == Checks::None && !std::getenv("WEFT_REPRODUCER"))
+    return keptPasses(stage, module.getContext(), *kept).run(module);
   if (checks != Checks::Expensive)
     return runPasses(stage, module, checks);
   OwningOpRef<ModuleOp> copy = module.clone();

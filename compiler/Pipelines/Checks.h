@@ -6,6 +6,8 @@
 #include "compiler/Pipelines/Pipelines.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/PatternMatch.h"
+#include "llvm/ADT/StringMap.h"
+#include <memory>
 #include <optional>
 
 namespace weft {
@@ -38,8 +40,12 @@ private:
   std::optional<mlir::OperationFingerPrint> before;
 };
 
-/// Runs a stage. With expensive checks also: run on a copy of the module it gives the same text, so that nothing hangs
+/// Passes of stages by `Stage::keptAs`, for one context: each simplification among them has the patterns of all dialects,
+/// which are collected and sorted once.
+using KeptPasses = llvm::StringMap<std::unique_ptr<mlir::PassManager>>;
+
+/// Runs a stage, whose passes are kept where nothing is checked. With expensive checks also: run on a copy of the module it gives the same text, so that nothing hangs
 /// on where ops lie in memory; and that text, parsed, prints the same. A stage that breaks this is an error.
-mlir::LogicalResult runStage(const Stage &stage, mlir::ModuleOp module, Checks checks);
+mlir::LogicalResult runStage(const Stage &stage, mlir::ModuleOp module, Checks checks, KeptPasses *kept = nullptr);
 
 } // namespace weft

@@ -80,7 +80,7 @@ static void addTilePasses(OpPassManager &passes, bool boxes) {
 }
 
 std::vector<Stage> tileToLLVMStages(bool boxes, bool roles) {
-  return {
+  std::vector<Stage> stages{
       {"tile", [boxes](OpPassManager &passes) { addTilePasses(passes, boxes); }},
       {"warp", [](OpPassManager &passes) { passes.addPass(createTileToWarp()); }},
       {"pipelined",
@@ -129,6 +129,9 @@ std::vector<Stage> tileToLLVMStages(bool boxes, bool roles) {
        }},
       {"llvm", [](OpPassManager &passes) { passes.addPass(createConvertWarpToLLVM()); }},
   };
+  for (Stage &stage : stages)
+    stage.keptAs = stage.name + (boxes ? "" : ", no boxes") + (roles ? "" : ", no roles");
+  return stages;
 }
 
 void buildTileToLLVM(OpPassManager &passes) {

@@ -34,6 +34,7 @@ namespace weft {
 struct Stage {
   std::string name;                                     // "tile", "warp", "llvm"
   std::function<void(mlir::OpPassManager &)> addPasses; // adds the passes that end in this stage's IR
+  std::string keptAs = {}; // what tells its passes from others'; empty: they are never kept
 };
 
 /// What of the programs is linearised, and kept alone: the function of that name (@f, or @f.forward or @f.backward where

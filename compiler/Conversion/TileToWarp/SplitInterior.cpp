@@ -33,7 +33,15 @@ using namespace weft;
 
 namespace {
 struct SplitInterior : weft::impl::TileSplitInteriorBase<SplitInterior> {
+  LogicalResult initialize(MLIRContext *) override {
+    simplify = OpPassManager(func::FuncOp::getOperationName());
+    simplify.addPass(createCanonicalizerPass());
+    simplify.addPass(createCSEPass());
+    return success();
+  }
   void runOnOperation() override;
+
+  OpPassManager simplify;
 };
 
 /// What a kernel's body consists of: what is computed without accesses to tensors, and all from the first of those on.
@@ -256,9 +264,6 @@ void SplitInterior::runOnOperation() {
   if (bounds.empty())
     return warp::eraseDeadOps(function); // scalars of comparisons that are not known
   split(function, *body, bounds, b);
-  OpPassManager simplify(func::FuncOp::getOperationName());
-  simplify.addPass(createCanonicalizerPass());
-  simplify.addPass(createCSEPass());
   if (failed(runPipeline(simplify, function)))
     signalPassFailure();
 }
