@@ -22,6 +22,7 @@ def promote_integers(a: dtype, b: dtype) -> dtype:
     return unsigned if unsigned.primitive_bitwidth >= signed.primitive_bitwidth else signed
 
 
+@functools.lru_cache(maxsize=1024)
 def computation_type(a: dtype, a_is_number: bool, b: dtype, b_is_number: bool, division: bool = False) -> dtype:
     """The type in which a binary operation computes.
 
@@ -73,17 +74,18 @@ def operands(
     ``pointers`` says on which sides pointers are allowed; ``division`` asks for the rules of ``/``, ``//`` and ``%``.
     """
     lhs, rhs = _operand(operation, lhs), _operand(operation, rhs)
-    lhs_type = number_type(lhs) if is_number(lhs) else lhs.dtype
-    rhs_type = number_type(rhs) if is_number(rhs) else rhs.dtype
-    for one, other, allowed in ((lhs_type, rhs_type, pointers[0]), (rhs_type, lhs_type, pointers[1])):
-        if one.is_ptr() and (not allowed or other.is_floating() or (other.is_ptr() and other != one)):
-            raise errors.pointer_operand(operation, lhs_type, rhs_type)
-    if convert and not lhs_type.is_ptr() and not rhs_type.is_ptr():
-        common = computation_type(lhs_type, is_number(lhs), rhs_type, is_number(rhs), division)
-        lhs, rhs = in_type(lhs, common), in_type(rhs, common)
-    else:
-        lhs, rhs = to_tensor(lhs), to_tensor(rhs)
-    return broadcast_pair(lhs, rhs)
+    lhs_is_number, rhs_is_number = is_number(lhs), is_number(rhs)
+    lhs_type = number_type(lhs) if lhs_is_number else lhs.dtype
+    rhs_type = number_type(rhs) if rhs_is_number else rhs.dtype
+    if lhs_type.is_ptr() or rhs_type.is_ptr():
+        for one, other, allowed in ((lhs_type, rhs_type, pointers[0]), (rhs_type, lhs_type, pointers[1])):
+            if one.is_ptr() and (not allowed or other.is_floating() or (other.is_ptr() and other != one)):
+                raise errors.pointer_operand(operation, lhs_type, rhs_type)
+        return broadcast_pair(to_tensor(lhs), to_tensor(rhs))
+    if not convert:
+        return broadcast_pair(to_tensor(lhs), to_tensor(rhs))
+    common = computation_type(lhs_type, lhs_is_number, rhs_type, rhs_is_number, division)
+    return broadcast_pair(in_type(lhs, common), in_type(rhs, common))
 
 
 def _operand(operation: str, value: Any) -> Any:
@@ -93,6 +95,7 @@ def _operand(operation: str, value: Any) -> Any:
     raise errors.expected_value(f"an operand of '{operation}'", value)
 
 
+@functools.lru_cache(maxsize=4096)
 def broadcast_shape(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
     """The shape two shapes broadcast to; axes are matched from the last, and a missing axis counts as 1."""
     rank = max(len(a), len(b))
@@ -119,13 +122,14 @@ def broadcast_all(values: Sequence[tensor]) -> list[tensor]:
 
 def broadcast_to_shape(value: tensor, shape: tuple[int, ...]) -> tensor:
     """A tensor repeated to a shape that its own broadcasts to."""
-    if value.shape == shape:
+    own = value.shape
+    if own == shape:
         return value
-    if len(value.shape) > len(shape) or broadcast_shape(value.shape, shape) != shape:
-        raise errors.cannot_broadcast_to(value.shape, shape)
+    if len(own) > len(shape) or broadcast_shape(own, shape) != shape:
+        raise errors.cannot_broadcast_to(own, shape)
     builder = current()
     target = value.dtype.with_shape(shape)
-    if not value.shape:
+    if not own:
         if value.is_constant:
             return tensor(builder.constant(value.constant, target), target)
         return tensor(builder.op("tile.splat", [value.handle], [target]), target)
