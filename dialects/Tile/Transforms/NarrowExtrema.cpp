@@ -68,12 +68,22 @@ template <typename Extremum> struct Narrow : OpRewritePattern<Extremum> {
   }
 };
 
+/// Whether an op is the larger or the smaller of two blocks. Most kernels have none, and are not looked through for patterns.
+bool isExtremum(Operation *op) {
+  return isa<arith::MaxNumFOp, arith::MinNumFOp, arith::MaximumFOp, arith::MinimumFOp>(op) &&
+         isa<RankedTensorType>(op->getResult(0).getType());
+}
+
 struct NarrowExtrema : weft::tile::impl::TileNarrowExtremaBase<NarrowExtrema> {
   void runOnOperation() override;
 };
 } // namespace
 
 void NarrowExtrema::runOnOperation() {
+  auto found = getOperation()->walk(
+      [](Operation *op) { return isExtremum(op) ? WalkResult::interrupt() : WalkResult::advance(); });
+  if (!found.wasInterrupted())
+    return markAllAnalysesPreserved();
   RewritePatternSet patterns(&getContext());
   patterns
       .add<Narrow<arith::MaxNumFOp>, Narrow<arith::MinNumFOp>, Narrow<arith::MaximumFOp>, Narrow<arith::MinimumFOp>>(
