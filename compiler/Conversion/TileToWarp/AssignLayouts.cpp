@@ -12,7 +12,8 @@
 #include "dialects/Warp/Transforms/Scratch.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Matchers.h"
-#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/Sequence.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -23,20 +24,32 @@ using weft::warp::LinearLayout;
 namespace weft {
 
 llvm::SmallBitVector reducedAxes(Value value) {
-  llvm::SmallBitVector axes(cast<RankedTensorType>(value.getType()).getRank());
-  SetVector<Value> made;
-  made.insert(value);
-  for (size_t i = 0; i < made.size(); ++i)
-    for (OpOperand &use : made[i].getUses()) {
+  const unsigned rank = cast<RankedTensorType>(value.getType()).getRank();
+  llvm::SmallBitVector direct(rank), all(rank);
+  // Each value computed of it, and which of its axes those of the value are.
+  llvm::SmallMapVector<Value, SmallVector<unsigned, 4>, 8> made;
+  made[value] = llvm::to_vector<4>(llvm::seq(rank));
+  for (size_t i = 0; i < made.size(); ++i) {
+    const auto [source, axes] = *std::next(made.begin(), i);
+    for (OpOperand &use : source.getUses()) {
       Operation *user = use.getOwner();
-      if (auto reduce = dyn_cast<tile::ReduceOp>(user))
-        axes.set(reduce.getAxis());
-      else if (kindOf(user) == OpKind::Elementwise)
-        made.insert(user->result_begin(), user->result_end());
-      else if (auto yield = dyn_cast<scf::YieldOp>(user); yield && isa<scf::ForOp, scf::IfOp>(yield->getParentOp()))
-        made.insert(yield->getParentOp()->getResult(use.getOperandNumber()));
+      if (auto reduce = dyn_cast<tile::ReduceOp>(user)) {
+        (axes.size() == rank ? direct : all).set(axes[reduce.getAxis()]);
+        SmallVector<unsigned, 4> left(axes);
+        left.erase(left.begin() + reduce.getAxis());
+        for (Value result : user->getResults())
+          if (!left.empty())
+            made.try_emplace(result, left);
+      } else if (kindOf(user) == OpKind::Elementwise) {
+        for (Value result : user->getResults())
+          made.try_emplace(result, axes);
+      } else if (auto yield = dyn_cast<scf::YieldOp>(user); yield && isa<scf::ForOp, scf::IfOp>(yield->getParentOp())) {
+        made.try_emplace(yield->getParentOp()->getResult(use.getOperandNumber()), axes);
+      }
     }
-  return axes;
+  }
+  all |= direct;
+  return all.all() ? direct : all;
 }
 
 namespace {

@@ -105,10 +105,8 @@ Traffic findTraffic(Operation *op, const LinearLayout &layout, const AxisAnalysi
   }
   int64_t instructions = instructionsOf(layout, accessed, equal), lanes = layout.size(InDim::Lane),
           filled = instructions * llvm::divideCeil(lanes * ofLane, target.sectorBytes);
-  // Of stores of which it is known how far apart all lie, lanes that share an element and what other instructions fill
-  // count, too.
-  auto isOfAll = [](const auto &term) { return term.second.isFixed(); };
-  if (!isa<tile::LoadOp>(op) && sum && llvm::all_of(sum->strided, isOfAll))
+  // Lanes that share an element store it once.
+  if (!isa<tile::LoadOp>(op))
     filled = llvm::divideCeil(instructions * (lanes >> llvm::popcount(layout.freeBits()[InDim::Lane])) * ofLane,
                               target.sectorBytes);
   auto isWhole = [](const auto &each) { return std::get<0>(each).run == std::get<1>(each); };

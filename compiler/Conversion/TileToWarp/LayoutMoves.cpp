@@ -85,6 +85,20 @@ SmallVector<Preferred> movesOfReductions(func::FuncOp function, const LayoutPlan
   return moves;
 }
 
+/// Tiles of one layout to another: loads, and what scans and reduces them, as which lies what is compared or counted and
+/// not loaded.
+static Preferred moveOfTiles(func::FuncOp function, LayoutAttr own, const LinearLayout &other, const LayoutPlan &plan,
+                             MayMove mayMove) {
+  Preferred move;
+  function.walk([&](Operation *op) {
+    auto load = dyn_cast<tile::LoadOp>(op);
+    const bool isLoad = load && tensorOf(load.getResult()) && plan.own.lookup(load.getResult()) == own;
+    if (isLoad ? mayMove(load, plan) : isa<tile::ScanOp, tile::ReduceOp>(op) && plan.running.lookup(op) == own)
+      move[op] = plan.rules.attr(other);
+  });
+  return move;
+}
+
 /// A layout whose registers have the lowest bits beside `axis` of those that registers and warps have there. None where it
 /// is so.
 static std::optional<LinearLayout> withRowsTogether(unsigned axis, const LinearLayout &layout) {
@@ -120,10 +134,7 @@ SmallVector<Preferred> movesOfRows(func::FuncOp function, const LayoutPlan &plan
     std::optional<LinearLayout> other = withRowsTogether(reduce.getAxis(), own.getLayout());
     if (!other)
       return;
-    function.walk([&](tile::LoadOp load) {
-      if (tensorOf(load.getResult()) && plan.own.lookup(load.getResult()) == own && mayMove(load, plan))
-        moves[own][load] = plan.rules.attr(*other);
-    });
+    moves[own] = moveOfTiles(function, own, *other, plan, mayMove);
   });
   return llvm::map_to_vector(moves, [](auto &each) { return std::move(each.second); });
 }
@@ -156,13 +167,7 @@ SmallVector<Preferred> movesOfScans(func::FuncOp function, const LayoutPlan &pla
     std::optional<LinearLayout> other = withNeighboursInRegisters(scan.getAxis(), own.getLayout());
     if (!other)
       return;
-    Preferred move;
-    function.walk([&](tile::LoadOp load) {
-      if (tensorOf(load.getResult()) && plan.own.lookup(load.getResult()) == own && mayMove(load, plan))
-        move[load] = plan.rules.attr(*other);
-    });
-    if (!move.empty())
-      moves.push_back(std::move(move));
+    moves.push_back(moveOfTiles(function, own, *other, plan, mayMove));
   });
   return moves;
 }

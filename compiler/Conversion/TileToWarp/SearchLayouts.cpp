@@ -275,7 +275,7 @@ SmallVector<std::pair<tile::StoreOp, LayoutAttr>> betterStores(func::FuncOp func
   SmallVector<std::pair<tile::StoreOp, LayoutAttr>> found;
   function.walk([&](tile::StoreOp store) {
     LayoutAttr layout = plan.running.lookup(store);
-    if (!layout || plan.isFree(store.getValue()))
+    if (!layout || (plan.isFree(store.getValue()) && plan.isFree(store.getPtr())))
       return;
     Access access = accessOf(store, axes, target);
     LayoutAttr coalesced = plan.rules.attr(coalescedLayout(access, warps, target));
@@ -392,8 +392,8 @@ public:
 
   LayoutPlan plan;
 
-  /// Takes a move if all that the kernel then executes is less.
-  bool isBetter(const Preferred &move) {
+  /// Takes a move if all that the kernel then executes is less; of `ties`, if it is no more.
+  bool isBetter(const Preferred &move, bool ties = false) {
     Preferred with = given;
     auto isVector = [](const auto &each) { return each.second.getLayout().rank() == 1; };
     if (!llvm::all_of(move, isVector)) // vectors follow what they meet, as `replan` moves them
@@ -406,7 +406,7 @@ public:
     int64_t otherCost = costOf(function, other, axes, target);
     // An estimate of rows that may lie anywhere is not trusted with much more traffic.
     constexpr int64_t mostTimes = 3;
-    if (otherCost >= cost ||
+    if (otherCost >= cost + ties ||
         sectorsRead(function, other, axes, target) > mostTimes * sectorsRead(function, plan, axes, target))
       return false;
     plan = std::move(other);
@@ -414,10 +414,10 @@ public:
     given = std::move(with);
     return true;
   }
-  void tryEach(const SmallVector<Preferred> &moves) {
+  void tryEach(const SmallVector<Preferred> &moves, bool ties = false) {
     constexpr size_t most = 6;
     for (const Preferred &move : ArrayRef(moves).take_front(most))
-      isBetter(move);
+      isBetter(move, ties);
   }
 
 private:
@@ -458,7 +458,7 @@ LayoutPlan searchLayouts(func::FuncOp function, LayoutPlan given, Preferred pref
   const LayoutPlan &plan = search.plan;
   search.tryEach(movesOfWarps(function, plan, axes, target, mayMove));
   search.tryEach(movesOfReductions(function, plan, mayMove));
-  search.tryEach(movesOfRows(function, plan, axes, mayMove));
+  search.tryEach(movesOfRows(function, plan, axes, mayMove), /*ties=*/true); // strides that nobody knows may be small
   search.tryEach(movesOfScans(function, plan, mayMove));
   search.tryEach(movesOfSplits(function, plan, axes, target, warps));
   search.tryEach(movesOfAll(function, plan, Mover(plan, axes, target, mayMove)));

@@ -542,6 +542,65 @@ func.func @apart(%x: !tile.ptr<f32>, %o: !tile.ptr<f32>, %n: i32) attributes {ti
 
 // -----
 
+// As far apart as nobody knows, and of what was compared, not loaded: a warp has neighbouring rows where that takes no more.
+// CHECK: #[[$APART:.*]] = #warp.layout<[64], lane = {{\[\[}}1], [2], [4], [8], [0]], warp = {{\[\[}}16], [32]]>
+// CHECK-LABEL: func.func @apart_by_stride
+// CHECK: tile.store {{.*}} : tensor<64x!tile.ptr<i32>, #[[$APART]]>
+func.func @apart_by_stride(%x: !tile.ptr<f32>, %o: !tile.ptr<i32>, %n: i32) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 4, stages = 1>} {
+  %r = tile.make_range {start = 0 : i32, end = 64 : i32} : tensor<64xi32>
+  %b = tile.splat %x : !tile.ptr<f32> -> tensor<64x!tile.ptr<f32>>
+  %p = tile.addptr %b, %r : tensor<64x!tile.ptr<f32>>, tensor<64xi32>
+  %v = tile.load %p : tensor<64x!tile.ptr<f32>>
+  %down = tile.expand_dims %v {axis = 1 : i32} : tensor<64xf32> -> tensor<64x1xf32>
+  %right = tile.expand_dims %v {axis = 0 : i32} : tensor<64xf32> -> tensor<1x64xf32>
+  %downs = tile.broadcast %down : tensor<64x1xf32> -> tensor<64x64xf32>
+  %rights = tile.broadcast %right : tensor<1x64xf32> -> tensor<64x64xf32>
+  %less = arith.cmpf olt, %downs, %rights : tensor<64x64xf32>
+  %ones = arith.extui %less : tensor<64x64xi1> to tensor<64x64xi32>
+  %s = tile.reduce %ones {axis = 1 : i32} : (tensor<64x64xi32>) -> tensor<64xi32> {
+  ^bb0(%c: i32, %d: i32):
+    %t = arith.addi %c, %d : i32
+    tile.yield %t : i32
+  }
+  %width = tile.splat %n : i32 -> tensor<64xi32>
+  %to = arith.muli %r, %width : tensor<64xi32>
+  %q = tile.splat %o : !tile.ptr<i32> -> tensor<64x!tile.ptr<i32>>
+  %a = tile.addptr %q, %to : tensor<64x!tile.ptr<i32>>, tensor<64xi32>
+  tile.store %a, %s : tensor<64x!tile.ptr<i32>>
+  return
+}
+
+// -----
+
+// What is summed along one axis, and then along another: warps lie along the third, so that neither sum crosses them.
+// CHECK: #[[$TILE:.*]] = #warp.layout<[4, 4, 32], register = {{\[\[}}1, 0, 0], [2, 0, 0]], lane = {{.*}}, warp = {{\[\[}}0, 1, 0], [0, 2, 0]]>
+// CHECK-LABEL: func.func @summed_twice
+// CHECK: tile.load {{.*}} : tensor<4x4x32x!tile.ptr<f32>, #[[$TILE]]>
+func.func @summed_twice(%x: !tile.ptr<f32>, %o: !tile.ptr<f32>) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 4, stages = 1>} {
+  %r = tile.make_range {start = 0 : i32, end = 512 : i32} : tensor<512xi32>
+  %i = tile.reshape %r : tensor<512xi32> -> tensor<4x4x32xi32>
+  %b = tile.splat %x : !tile.ptr<f32> -> tensor<4x4x32x!tile.ptr<f32>>
+  %p = tile.addptr %b, %i : tensor<4x4x32x!tile.ptr<f32>>, tensor<4x4x32xi32>
+  %v = tile.load %p : tensor<4x4x32x!tile.ptr<f32>>
+  %s = tile.reduce %v {axis = 2 : i32} : (tensor<4x4x32xf32>) -> tensor<4x4xf32> {
+  ^bb0(%c: f32, %d: f32):
+    %t = arith.addf %c, %d : f32
+    tile.yield %t : f32
+  }
+  %u = tile.reduce %s {axis = 0 : i32} : (tensor<4x4xf32>) -> tensor<4xf32> {
+  ^bb0(%c: f32, %d: f32):
+    %t = arith.maximumf %c, %d : f32
+    tile.yield %t : f32
+  }
+  %to = tile.make_range {start = 0 : i32, end = 4 : i32} : tensor<4xi32>
+  %q = tile.splat %o : !tile.ptr<f32> -> tensor<4x!tile.ptr<f32>>
+  %a = tile.addptr %q, %to : tensor<4x!tile.ptr<f32>>, tensor<4xi32>
+  tile.store %a, %u : tensor<4x!tile.ptr<f32>>
+  return
+}
+
+// -----
+
 // Columns are loaded, and twice stored as rows: what was loaded is exchanged once, while it is narrow, and scanned as it is
 // stored.
 // CHECK-DAG: #[[$LOADED:.*]] = #warp.layout<[8, 128], register = {{\[\[}}1, 0], [2, 0], [4, 0]], lane =
@@ -625,4 +684,43 @@ func.func @with_and_without(%x: !tile.ptr<f32> {tile.divisibility = 16 : i32}, %
   %oq = tile.addptr %op, %ends : tensor<1024x!tile.ptr<f32>>, tensor<1024xi32>
   tile.store %oq, %without, %in : tensor<1024x!tile.ptr<f32>>
   return
+}
+
+// -----
+
+// Ones that say which rows are of which column are counted down the columns: nothing is loaded of their shape, but a thread
+// has neighbouring rows, which it joins by itself. What is stored at places of them is so by lanes of their own.
+
+// CHECK-DAG: #[[$HOT:.*]] = #warp.layout<[256, 16], register = {{\[\[}}1, 0], [2, 0], [4, 0], [8, 0], [16, 0]], lane =
+// CHECK-DAG: #[[$EACH:.*]] = #warp.layout<[256], register = {{\[\[}}128]], lane = {{\[\[}}1], [2], [4], [8], [16]], warp =
+// CHECK-LABEL: func.func @ranks
+// CHECK: tile.scan {{.*}} : (tensor<256x16xi32, #[[$HOT]]>)
+// CHECK: tile.store {{.*}} : tensor<256x!tile.ptr<i32>, #[[$EACH]]>
+func.func @ranks(%x: !tile.ptr<i32> {tile.divisibility = 16 : i32}, %out: !tile.ptr<i32> {tile.divisibility = 16 : i32}) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 4, stages = 1>} {
+  %at = tile.make_range {start = 0 : i32, end = 256 : i32} : tensor<256xi32>
+  %bins = tile.make_range {start = 0 : i32, end = 16 : i32} : tensor<16xi32>
+  %xs = tile.splat %x : !tile.ptr<i32> -> tensor<256x!tile.ptr<i32>>
+  %p = tile.addptr %xs, %at : tensor<256x!tile.ptr<i32>>, tensor<256xi32>
+  %v = tile.load %p : tensor<256x!tile.ptr<i32>>
+  %rows = tile.expand_dims %v {axis = 1 : i32} : tensor<256xi32> -> tensor<256x1xi32>
+  %columns = tile.expand_dims %bins {axis = 0 : i32} : tensor<16xi32> -> tensor<1x16xi32>
+  %a = tile.broadcast %rows : tensor<256x1xi32> -> tensor<256x16xi32>
+  %b = tile.broadcast %columns : tensor<1x16xi32> -> tensor<256x16xi32>
+  %same = arith.cmpi eq, %a, %b : tensor<256x16xi32>
+  %ones = arith.extui %same : tensor<256x16xi1> to tensor<256x16xi32>
+  %ranks = tile.scan %ones {axis = 0 : i32} : (tensor<256x16xi32>) -> tensor<256x16xi32> {
+  ^bb0(%l: i32, %r: i32):
+    %s = arith.addi %l, %r : i32
+    tile.yield %s : i32
+  }
+  %own = arith.muli %ranks, %ones : tensor<256x16xi32>
+  %place = tile.reduce %own {axis = 1 : i32} : (tensor<256x16xi32>) -> tensor<256xi32> {
+  ^bb0(%l: i32, %r: i32):
+    %s = arith.addi %l, %r : i32
+    tile.yield %s : i32
+  }
+  %os = tile.splat %out : !tile.ptr<i32> -> tensor<256x!tile.ptr<i32>>
+  %q = tile.addptr %os, %place : tensor<256x!tile.ptr<i32>>, tensor<256xi32>
+  tile.store %q, %at : tensor<256x!tile.ptr<i32>>
+  func.return
 }
