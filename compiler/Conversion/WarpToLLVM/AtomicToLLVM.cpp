@@ -166,8 +166,7 @@ LogicalResult lowerAtomic(Operation *op, Type pointerType, const Vectors &vector
                       : !owner      ? masks[first]
                                     : Value(LLVM::AndOp::create(e.b, e.loc, masks[first], owner));
     beforeHandingRound(threadBits, e);
-    for (auto [i, old] : llvm::enumerate(emit(first, condition)))
-      results[first + i] = handRound(old, threadBits, e);
+    llvm::copy(handRound(emit(first, condition), threadBits, e), results.begin() + first);
   }
   Value nothing = isRead ? Value() : e.zero(registerType(op->getResult(0).getType()));
   for (auto [result, holder] : llvm::zip_equal(results, vectors.holders))

@@ -13,8 +13,8 @@ uint32_t sharedThreadBits(mlir::Type type, Emitter &e);
 /// was last handed round has been read. It also orders all that the block did before the act.
 void beforeHandingRound(uint32_t threadBits, Emitter &e);
 
-/// The value that the acting thread got, in every thread that differs from it in `threadBits` only: by a shuffle, or
-/// through shared memory and a barrier where the bits span warps.
-mlir::Value handRound(mlir::Value value, uint32_t threadBits, Emitter &e);
+/// The values that the acting thread got, in every thread that differs from it in `threadBits` only: by shuffles, or
+/// through shared memory and one barrier where the bits span warps.
+Registers handRound(llvm::ArrayRef<mlir::Value> values, uint32_t threadBits, Emitter &e);
 
 } // namespace weft

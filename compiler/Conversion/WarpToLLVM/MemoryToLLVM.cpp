@@ -127,10 +127,9 @@ LogicalResult lowerLoad(tile::LoadOp op, Emitter &e) {
         other.push_back(toMemory(value, memory, e));
     Registers loaded = !mask && plain ? plainLoad(address, vectors.width, memory, op.getIsVolatile(), e)
                                       : predicatedLoad(op, address, mask, other, vectors.width, memory, e);
-    for (auto [i, value] : llvm::enumerate(loaded)) {
-      beforeHandingRound(repeated, e);
-      results[first + i] = fromMemory(handRound(value, repeated, e), type, e);
-    }
+    beforeHandingRound(repeated, e);
+    for (auto [i, value] : llvm::enumerate(handRound(loaded, repeated, e)))
+      results[first + i] = fromMemory(value, type, e);
   }
   for (auto [r, value] : llvm::enumerate(results))
     if (!value)

@@ -21,14 +21,16 @@ module attributes {warp.target = "sm_80"} {
 
 // -----
 
-// One thread acts for a scalar, and hands the old value round through shared memory: the barrier before it acts also
-// orders what the program did before, the one after it what it does after.
+// One thread acts for a scalar, and hands the old value round through eight bytes of shared memory, which it alone writes:
+// the barrier before it acts also orders what the program did before, the one after it what it does after.
+// CHECK: llvm.mlir.global internal @weft_atomic_exchange() {{.*}} : !llvm.array<1 x i64>
 // CHECK-LABEL: llvm.func @scalar
 // CHECK: %[[FIRST:.*]] = llvm.icmp "eq" %{{.*}}, %{{.*}} : i32
 // CHECK: nvvm.barrier0
 // CHECK: %[[OLD:.*]] = llvm.inline_asm has_side_effects {{.*}}"{ @$3 atom.relaxed.gpu.global.add.u32 $0, $1, $2; }", "=r,*m,r,b,~{memory}" %{{.*}}, %{{.*}}, %[[FIRST]]
 // CHECK-NEXT: llvm.and
-// CHECK: llvm.store %[[OLD]], %{{.*}} : i32, !llvm.ptr<3>
+// CHECK: %[[ACTS:.*]] = llvm.icmp "eq"
+// CHECK: "@$2 st.shared.b32 $1, $0;", "r,*m,b,~{memory}" %[[OLD]], %{{.*}}, %[[ACTS]]
 // CHECK: nvvm.barrier0
 // CHECK: llvm.load %{{.*}} : !llvm.ptr<3> -> i32
 module attributes {warp.target = "sm_80"} {
@@ -149,6 +151,33 @@ module attributes {warp.target = "sm_80"} {
     %p1 = tile.addptr %b1, %r : tensor<128x!tile.ptr<i32>, #pairs>, tensor<128xi32, #pairs>
     %v1 = tile.splat %t : i32 -> tensor<128xi32, #pairs>
     %old1 = tile.atomic_rmw max %p1, %v1 {order = #tile<order relaxed>, warp.contiguity = 4 : i32} : (tensor<128x!tile.ptr<i32>, #pairs>, tensor<128xi32, #pairs>) -> tensor<128xi32, #pairs>
+    return
+  }
+}
+
+// -----
+
+#pairs = #warp.layout<[64], register = [[1]], lane = [[2], [4], [8], [16], [32]], warp = [[0], [0]]>
+
+// What several warps hold is changed by one, which hands both halves of a word round at once: in two exchanges without a
+// barrier between, the second half would be written before others have read the first.
+// CHECK: llvm.mlir.global internal @weft_atomic_exchange() {{.*}} : !llvm.array<64 x i64>
+// CHECK-LABEL: llvm.func @both_halves
+// CHECK: nvvm.barrier0
+// CHECK: atom.acq_rel.gpu.global.add.noftz.f16x2
+// CHECK-NOT: nvvm.barrier0
+// CHECK-COUNT-2: "@$2 st.shared.b16 $1, $0;"
+// CHECK-NEXT: nvvm.barrier0
+// CHECK-COUNT-2: llvm.load %{{.*}} : !llvm.ptr<3> -> f16
+// CHECK-NOT: nvvm.barrier0
+module attributes {warp.target = "sm_80"} {
+  func.func @both_halves(%x: !tile.ptr<f16>, %s: f16) attributes {tile.kernel, tile.schedule = #tile.schedule<warps = 4, stages = 1>} {
+    %r = tile.make_range {start = 0 : i32, end = 64 : i32} : tensor<64xi32, #pairs>
+    %b = tile.splat %x : !tile.ptr<f16> -> tensor<64x!tile.ptr<f16>, #pairs>
+    %p = tile.addptr %b, %r : tensor<64x!tile.ptr<f16>, #pairs>, tensor<64xi32, #pairs>
+    %v = tile.splat %s : f16 -> tensor<64xf16, #pairs>
+    %old = tile.atomic_rmw fadd %p, %v {warp.contiguity = 8 : i32} : (tensor<64x!tile.ptr<f16>, #pairs>, tensor<64xf16, #pairs>) -> tensor<64xf16, #pairs>
+    tile.store %p, %old : tensor<64x!tile.ptr<f16>, #pairs>
     return
   }
 }

@@ -99,7 +99,7 @@ module attributes {warp.target = "sm_80"} {
 // CHECK: %[[FIRST:.*]] = llvm.icmp "eq"
 // CHECK: "{ @$1 ld.volatile.global.b32 $0, $2; }", "=r,b,*m" %[[FIRST]]
 // CHECK: nvvm.barrier0
-// CHECK: llvm.store
+// CHECK: "@$2 st.shared.b32 $1, $0;"
 // CHECK: nvvm.barrier0
 // CHECK: llvm.load
 module attributes {warp.target = "sm_80"} {
