@@ -266,7 +266,8 @@ def WarpStageValues : Pass<"warp-stage-values", "::mlir::func::FuncOp"> {
     users convert it to, at each of them. A tile whose shifts are along its last axis but one has lines of zeros beside its runs
     along that, as many as the shifts go far, so that these are constants of addresses. Operands of products by fused multiply-adds, of which lanes need whole rows or columns, are read
     from such a tile at each product. Operands of matrix instructions whose neighbours in registers are along the other
-    axis, behind a change of shape, are stored and read by `warp.load_shared`; so are those that are computed before a
+    axis, behind a change of shape, are stored and read by `warp.load_shared`; so are values of 16 bits that are operands in
+    several layouts, where one store takes less than as many exchanges, those that are computed before a
     loop whose products take more than a third of a thread's registers from before it, and vectors that such a loop
     repeats along rows. Barriers
     are inserted later.

@@ -10,16 +10,19 @@
 //
 // A shift is read from the tile in the layout of whoever takes it, through changes of shape. Operands of fused
 // multiply-adds, of which every lane needs whole rows, are read where they are used, so that they need not all be held. So are operands of
-// products that are there the other way round in registers, behind a change of shape: `ldmatrix` turns them. And so are
+// products that are there the other way round in registers, behind a change of shape: `ldmatrix` turns them; and values
+// that are operands in several layouts, once written for all, where that takes less than as many exchanges. And so are
 // operands that a loop's products take from before it where those would fill a good part of a thread's registers (see
 // OperandsOfLoops.h): `warp-reload-operands` then reads them where they are used. Vectors that such a loop repeats
 // along rows (biases) are read where they are used, too. Barriers are inserted later.
 #include "compiler/Target/TargetInfo.h"
 #include "dialects/Tile/IR/TileOps.h"
 #include "dialects/Warp/IR/WarpOps.h"
+#include "dialects/Warp/Layout/MatrixAccess.h"
 #include "dialects/Warp/Layout/ScratchLayout.h"
 #include "dialects/Warp/Transforms/OperandsOfLoops.h"
 #include "dialects/Warp/Transforms/Passes.h"
+#include "dialects/Warp/Transforms/Scratch.h"
 #include "dialects/Warp/Transforms/SwizzledLayout.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -273,8 +276,55 @@ static void stageOperand(Value value, ArrayRef<ConvertLayoutOp> conversions) {
   tile.end();
 }
 
+/// Wavefronts and instructions of a warp that reads registers from a tile, or writes them to it.
+static uint64_t costOf(const LinearLayout &registers, const LinearLayout &tile, unsigned bytes, bool byMatrices) {
+  SharedAccess access = accessOf(registers, tile, bytes);
+  if (std::optional<MatrixAccess> matrices =
+          byMatrices ? matrixAccess(access.offsets, 8 * bytes) : std::optional<MatrixAccess>())
+    return wavefrontsOf(*matrices, access.offsets, bytes).needed + matrices->first.size();
+  return wavefrontsOf(access, bytes).needed + instructionsOf(access, bytes);
+}
+
+/// How the result of a conversion lies in a tile of what is behind the transpositions before it.
+static LinearLayout layoutInTile(ConvertLayoutOp convert) {
+  LinearLayout layout = layoutOf(convert.getResult());
+  for (auto permute = convert.getSource().getDefiningOp<tile::PermuteOp>(); permute;
+       permute = permute.getSource().getDefiningOp<tile::PermuteOp>())
+    layout = layout.permute(inverseOf(permute.getOrder()));
+  return layout;
+}
+
+/// Whether one tile that a value is stored to once takes less than as many exchanges as its conversions are.
+static bool isCheaperOnce(Value value, ArrayRef<ConvertLayoutOp> conversions) {
+  const unsigned bytes = Tile::bytesOf(value);
+  const LinearLayout &own = layoutOf(value);
+  const LinearLayout tile = swizzledLayout(own.shape(), contiguousAxis(own), bytes);
+  uint64_t once = costOf(own, tile, bytes, /*byMatrices=*/false), apart = 0;
+  for (ConvertLayoutOp convert : conversions) {
+    const LinearLayout &from = layoutOf(convert.getSource()), &to = layoutOf(convert.getResult());
+    const LinearLayout scratch = scratchLayout(from, to, bytes);
+    apart += costOf(from, scratch, bytes, /*byMatrices=*/false) + costOf(to, scratch, bytes, /*byMatrices=*/false);
+    once += costOf(layoutInTile(convert), tile, bytes, /*byMatrices=*/true);
+  }
+  return once < apart;
+}
+
+/// The exchanges of values that are operands of products in several layouts, where one tile is cheaper for all.
+static llvm::MapVector<Value, SmallVector<ConvertLayoutOp>> operandsTakenOften(func::FuncOp kernel) {
+  llvm::MapVector<Value, SmallVector<ConvertLayoutOp>> found;
+  kernel.walk([&](ConvertLayoutOp convert) {
+    Value root = rootOf(convert);
+    auto type = cast<RankedTensorType>(convert.getType());
+    if (type.getRank() == 2 && type.getElementTypeBitWidth() == 16 && convert->getBlock() == root.getParentBlock() &&
+        !convert->use_empty() && llvm::all_of(convert->getUses(), isProductOperand) && scratchBytes(convert) > 0)
+      found[root].push_back(convert);
+  });
+  found.remove_if([](auto &each) { return each.second.size() < 2 || !isCheaperOnce(each.first, each.second); });
+  return found;
+}
+
 static void stageOperandsOfProducts(func::FuncOp kernel, const llvm::SetVector<Operation *> &full) {
-  llvm::MapVector<Value, SmallVector<ConvertLayoutOp>> staged;
+  llvm::MapVector<Value, SmallVector<ConvertLayoutOp>> staged = operandsTakenOften(kernel);
   kernel.walk([&](ConvertLayoutOp convert) {
     auto type = cast<RankedTensorType>(convert.getType());
     if (type.getRank() != 2 || convert->use_empty() || !llvm::all_of(convert->getUses(), isProductOperand))
@@ -283,11 +333,13 @@ static void stageOperandsOfProducts(func::FuncOp kernel, const llvm::SetVector<O
       auto loop = user->getParentOfType<scf::ForOp>();
       return loop && !loop->isAncestor(convert) && full.contains(loop);
     });
-    if (heldByFull || isTurned(convert))
-      staged[rootOf(convert)].push_back(convert);
+    SmallVector<ConvertLayoutOp> &all = staged[rootOf(convert)];
+    if ((heldByFull || isTurned(convert)) && !llvm::is_contained(all, convert))
+      all.push_back(convert);
   });
   for (auto &[value, conversions] : staged)
-    stageOperand(value, conversions);
+    if (!conversions.empty())
+      stageOperand(value, conversions);
 }
 
 // --- operands of fused multiply-adds ---

@@ -163,3 +163,42 @@ func.func @much_before_loop(%x: !row, %b: !b, %c: !acc, %n: i32) -> !acc {
   return %r : !acc
 }
 }
+
+// -----
+
+#acc = #warp.layout<[32, 64], register = [[0, 1], [8, 0], [0, 8], [0, 16]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], warp = [[16, 0], [0, 32]]>
+#turned = #warp.layout<[64, 32], register = [[1, 0], [0, 8], [8, 0], [16, 0]], lane = [[2, 0], [4, 0], [0, 1], [0, 2], [0, 4]], warp = [[0, 16], [32, 0]]>
+#a = #warp.layout<[32, 64], register = [[0, 1], [8, 0], [0, 8], [0, 16], [0, 32]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], warp = [[16, 0], [0, 0]]>
+#b = #warp.layout<[64, 32], register = [[1, 0], [8, 0], [16, 0], [32, 0], [0, 8]], lane = [[2, 0], [4, 0], [0, 1], [0, 2], [0, 4]], warp = [[0, 0], [0, 16]]>
+#sums = #warp.layout<[32, 32], register = [[0, 1], [8, 0], [0, 8]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], warp = [[16, 0], [0, 16]]>
+
+// What a product takes as one operand, and turned as the other, is stored once and read by `ldmatrix` for each.
+// CHECK-LABEL: func.func @taken_often
+// CHECK-SAME: (%[[X:.*]]: tensor<32x64xf16,
+// CHECK: %[[S:.*]] = warp.alloc : <32x64xf16,
+// CHECK-NEXT: warp.store_shared %[[X]], %[[S]]
+// CHECK-NEXT: %[[T:.*]] = warp.permute_shared %[[S]]
+// CHECK-NEXT: %[[B:.*]] = warp.load_shared %[[T]]
+// CHECK-NEXT: %[[A:.*]] = warp.load_shared %[[S]]
+// CHECK-NEXT: warp.dealloc %[[S]]
+// CHECK-NEXT: warp.mma %[[A]], %[[B]],
+module attributes {warp.target = "sm_80"} {
+func.func @taken_often(%x: tensor<32x64xf16, #acc>, %c: tensor<32x32xf32, #sums>) -> tensor<32x32xf32, #sums> {
+  %t = tile.permute %x {order = array<i32: 1, 0>} : tensor<32x64xf16, #acc> -> tensor<64x32xf16, #turned>
+  %b = warp.convert_layout %t : tensor<64x32xf16, #turned> -> tensor<64x32xf16, #b>
+  %a = warp.convert_layout %x : tensor<32x64xf16, #acc> -> tensor<32x64xf16, #a>
+  %d = warp.mma %a, %b, %c {shape = array<i32: 16, 8, 16>} : tensor<32x64xf16, #a> * tensor<64x32xf16, #b> -> tensor<32x32xf32, #sums>
+  return %d : tensor<32x32xf32, #sums>
+}
+
+// What one takes is exchanged, in wider pieces.
+// CHECK-LABEL: func.func @taken_once
+// CHECK-NOT: warp.alloc
+// CHECK: return
+func.func @taken_once(%x: tensor<32x64xf16, #acc>, %b: tensor<64x32xf16, #b>, %c: tensor<32x32xf32, #sums>) -> tensor<32x32xf32, #sums> {
+  %a = warp.convert_layout %x : tensor<32x64xf16, #acc> -> tensor<32x64xf16, #a>
+  %d = warp.mma %a, %b, %c {shape = array<i32: 16, 8, 16>} : tensor<32x64xf16, #a> * tensor<64x32xf16, #b> -> tensor<32x32xf32, #sums>
+  %e = warp.mma %a, %b, %d {shape = array<i32: 16, 8, 16>} : tensor<32x64xf16, #a> * tensor<64x32xf16, #b> -> tensor<32x32xf32, #sums>
+  return %e : tensor<32x32xf32, #sums>
+}
+}
