@@ -68,6 +68,7 @@ static void addTilePasses(OpPassManager &passes, bool boxes) {
   passes.addNestedPass<func::FuncOp>(tile::createTileUnrollLoops());
   passes.addNestedPass<func::FuncOp>(warp::createWarpFoldExpScale());
   simplify(passes);
+  passes.addNestedPass<func::FuncOp>(tile::createTileCountLoops());
   passes.addNestedPass<func::FuncOp>(tile::createTileHoistLoads());
   passes.addNestedPass<func::FuncOp>(tile::createTileJoinCounters());
   passes.addNestedPass<func::FuncOp>(tile::createTileNarrowExtrema());

@@ -93,6 +93,42 @@ def TileNarrowIndices : Pass<"tile-narrow-indices", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::mlir::arith::ArithDialect", "::weft::tile::TileDialect"];
 }
 
+def TileCountLoops : Pass<"tile-count-loops", "::mlir::func::FuncOp"> {
+  let summary = "make loops that count up to a bound ones of known iterations";
+  let description = [{
+    A loop that goes on while a number it carries is less than one from before it, and adds a positive constant to that
+    number in every iteration, becomes an `scf.for`.
+
+    Needs: constants outside of loops, as `canonicalize` puts them.
+
+    Rejects: nothing. Loops with other conditions, bounds of their own or steps of unknown sign are left alone.
+
+    ```mlir
+    func.func @f(%x: tensor<64xf32>, %n: i32) -> tensor<64xf32> {
+      %c0 = arith.constant 0 : i32
+      %c64 = arith.constant 64 : i32
+      %r:2 = scf.while (%y = %x, %i = %c0) : (tensor<64xf32>, i32) -> (tensor<64xf32>, i32) {
+        %less = arith.cmpi slt, %i, %n : i32
+        scf.condition(%less) %y, %i : tensor<64xf32>, i32
+      } do {
+      ^bb0(%y: tensor<64xf32>, %i: i32):
+        %z = arith.addf %y, %x : tensor<64xf32>
+        %next = arith.addi %i, %c64 : i32
+        scf.yield %z, %next : tensor<64xf32>, i32
+      }
+      return %r#0 : tensor<64xf32>
+    }
+    ```
+    becomes
+    ```mlir
+    %r = scf.for %i = %c0 to %n step %c64 iter_args(%y = %x) -> (tensor<64xf32>) : i32 {
+    %z = arith.addf %y, %x : tensor<64xf32>
+    scf.yield %z : tensor<64xf32>
+    ```
+  }];
+  let dependentDialects = ["::mlir::scf::SCFDialect"];
+}
+
 def TileJoinCounters : Pass<"tile-join-counters", "::mlir::func::FuncOp"> {
   let summary = "take the loop's variable for what a loop moves by its own step";
   let description = [{
