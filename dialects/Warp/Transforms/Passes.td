@@ -164,7 +164,8 @@ def WarpStageOperands : Pass<"warp-stage-operands", "::mlir::func::FuncOp"> {
     A load whose value is only converted to layouts of product operands, directly or behind transpositions, becomes an
     asynchronous copy into a tile of shared memory and a `warp.load_shared` where the conversion was. Where `cp.async`
     cannot do what the load does (pieces under 4 bytes, an `other` that is not zero, a volatile load) the load stays and
-    its value is stored to the tile. Barriers are inserted later. What is widened behind its conversion is read by
+    its value is stored to the tile. Barriers are inserted later. Behind changes of shape the addresses change theirs
+    instead, where what a lane copies at once stays side by side. What is widened behind its conversion is read by
     `ldmatrix`, elements that share a register first; where their layout has no such, it is left to an exchange.
 
     Needs: tensors with layouts (`tile-to-warp`) in a module with `warp.target`.

@@ -16,7 +16,8 @@
 // What is widened behind the conversion, 8-bit weights, is read as it is, where `ldmatrix` reads it from where it lies.
 //
 // A transposition between load and product becomes a `warp.permute_shared`: the tile is read the other way round, and
-// no register moves. Barriers are inserted later.
+// no register moves. What changes its shape between them, as batches of matrices do, is loaded in the shape that it comes
+// to have. Barriers are inserted later.
 #include "compiler/Support/Remarks.h"
 #include "compiler/Target/TargetInfo.h"
 #include "dialects/Tile/IR/TileOps.h"
@@ -30,6 +31,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Builders.h"
+#include "mlir/IR/Matchers.h"
 
 namespace weft::warp {
 #define GEN_PASS_DEF_WARPSTAGEOPERANDS
@@ -175,6 +177,84 @@ static bool areReadAsTheyLie(const Staged &staged) {
     return llvm::all_of(convert->getUses(), isProductOperand) ||
            matrixAccess(accessOf(layoutInTile(convert, load), tile, bits / 8).offsets, bits);
   });
+}
+
+/// Whether the elements that a lane copies at once are neighbours along one axis, in a layout behind changes of shape.
+static bool keepsPieces(const LinearLayout &layout, tile::LoadOp load) {
+  const int64_t elements = pieceBytes(load) * 8 / tile::elementTypeOf(load.getType()).getIntOrFloatBitWidth();
+  const unsigned axis = neighbourAxis(layout);
+  ArrayRef<uint32_t> registers = layout.bases(InDim::Register);
+  for (int64_t bit = 0; int64_t(1) << bit < elements; ++bit) {
+    SmallVector<int64_t> wanted(layout.rank(), 0);
+    wanted[axis] = int64_t(1) << bit;
+    if (wanted[axis] >= layout.shape()[axis] || registers[bit] != layout.linearize(wanted))
+      return false;
+  }
+  return true;
+}
+
+/// What takes a load alone, one after another: changes of shape and of the axes' order, up to a matrix that products take.
+/// Empty where there is no change of shape.
+static SmallVector<Operation *> changesOf(tile::LoadOp load) {
+  SmallVector<Operation *> changes;
+  Value value = load.getResult();
+  while (value.hasOneUse() && isa<tile::ReshapeOp, tile::PermuteOp>(*value.user_begin())) {
+    changes.push_back(*value.user_begin());
+    value = changes.back()->getResult(0);
+  }
+  // Those of the axes' order behind the last change of shape are views of the tile.
+  while (!changes.empty() && isa<tile::PermuteOp>(changes.back()))
+    value = changes.pop_back_val()->getOperand(0);
+  SmallVector<ConvertLayoutOp> conversions;
+  const bool isOfProducts = cast<RankedTensorType>(value.getType()).getRank() == 2 && !value.use_empty() &&
+                            keepsPieces(layoutAttrOf(value.getType()).getLayout(), load) &&
+                            collectConversions(value, conversions);
+  return isOfProducts ? changes : SmallVector<Operation *>();
+}
+
+/// `value` with the same changes as a load of it has.
+static Value changed(OpBuilder &b, Value value, ArrayRef<Operation *> changes) {
+  DenseElementsAttr constant;
+  if (matchPattern(value, m_Constant(&constant)) && constant.isSplat()) {
+    auto type = cast<RankedTensorType>(changes.back()->getResult(0).getType());
+    return arith::ConstantOp::create(b, value.getLoc(),
+                                     constant.resizeSplat(type.clone(tile::elementTypeOf(value.getType()))));
+  }
+  for (Operation *change : changes) {
+    auto like = cast<RankedTensorType>(change->getResult(0).getType());
+    auto type = RankedTensorType::get(like.getShape(), tile::elementTypeOf(value.getType()), like.getEncoding());
+    auto permute = dyn_cast<tile::PermuteOp>(change);
+    value = permute ? tile::PermuteOp::create(b, change->getLoc(), type, value, permute.getOrder()).getResult()
+                    : tile::ReshapeOp::create(b, change->getLoc(), type, value).getResult();
+  }
+  return value;
+}
+
+/// Loads in the shape in which products take them: threads have what they had, and addresses, which cost nothing to change,
+/// change their shape instead.
+static void loadAsTaken(func::FuncOp kernel, const TargetInfo &target) {
+  SmallVector<tile::LoadOp> loads;
+  kernel.walk([&](tile::LoadOp load) {
+    if (isa<RankedTensorType>(load.getType()) && canCopyAsync(load, target))
+      loads.push_back(load);
+  });
+  for (tile::LoadOp load : loads) {
+    SmallVector<Operation *> changes = changesOf(load);
+    if (changes.empty())
+      continue;
+    OpBuilder b(load);
+    Operation *made = b.clone(*load);
+    b.setInsertionPoint(made);
+    for (OpOperand &operand : made->getOpOperands())
+      operand.set(changed(b, operand.get(), changes));
+    made->getResult(0).setType(changes.back()->getResult(0).getType());
+    made->removeAttr(runsAttrName);
+    made->removeAttr(constancyAttrName);
+    changes.back()->getResult(0).replaceAllUsesWith(made->getResult(0));
+    for (Operation *change : llvm::reverse(changes))
+      change->erase();
+    load->erase();
+  }
 }
 
 static SmallVector<Staged> findStaged(func::FuncOp kernel, const TargetInfo &target) {
@@ -334,6 +414,7 @@ void StageOperands::runOnOperation() {
   const TargetInfo *target = TargetInfo::of(getOperation());
   if (!target)
     return signalPassFailure();
+  loadAsTaken(getOperation(), *target);
   SmallVector<Staged> found = findStaged(getOperation(), *target);
   for (const Staged &staged : found)
     stage(staged, *target);

@@ -251,3 +251,67 @@ func.func @widened_by_pairs(%p: tensor<64x32x!tile.ptr<f8E5M2>, #load>, %b: tens
   func.return %d : tensor<64x8xf32, #acc>
 }
 }
+
+// -----
+
+#batch = #warp.layout<[4, 32, 16], register = [[0, 0, 1], [0, 0, 2], [0, 0, 4], [0, 16, 0]], lane = [[0, 0, 8], [0, 1, 0], [0, 2, 0], [0, 4, 0], [0, 8, 0]], warp = [[1, 0, 0], [2, 0, 0]]>
+#turned = #warp.layout<[32, 4, 16], register = [[0, 0, 1], [0, 0, 2], [0, 0, 4], [16, 0, 0]], lane = [[0, 0, 8], [1, 0, 0], [2, 0, 0], [4, 0, 0], [8, 0, 0]], warp = [[0, 1, 0], [0, 2, 0]]>
+#wide = #warp.layout<[32, 64], register = [[0, 1], [0, 2], [0, 4], [16, 0]], lane = [[0, 8], [1, 0], [2, 0], [4, 0], [8, 0]], warp = [[0, 16], [0, 32]]>
+#a = #warp.layout<[64, 32], register = [[0, 1], [8, 0], [0, 8], [0, 16]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], warp = [[16, 0], [32, 0]]>
+#b = #warp.layout<[32, 64], register = [[1, 0], [8, 0], [16, 0], [0, 8]], lane = [[2, 0], [4, 0], [0, 1], [0, 2], [0, 4]], warp = [[0, 16], [0, 32]]>
+#sums = #warp.layout<[64, 16], register = [[0, 1], [8, 0], [0, 8]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], warp = [[16, 0], [32, 0]]>
+#halves = #warp.layout<[4, 32, 4, 4], register = [[0, 0, 0, 1], [0, 0, 0, 2], [0, 0, 1, 0], [0, 16, 0, 0]], lane = [[0, 0, 2, 0], [0, 1, 0, 0], [0, 2, 0, 0], [0, 4, 0, 0], [0, 8, 0, 0]], warp = [[1, 0, 0, 0], [2, 0, 0, 0]]>
+#parted = #warp.layout<[32, 4, 4, 4], register = [[0, 0, 0, 1], [0, 0, 0, 2], [0, 1, 0, 0], [16, 0, 0, 0]], lane = [[0, 2, 0, 0], [1, 0, 0, 0], [2, 0, 0, 0], [4, 0, 0, 0], [8, 0, 0, 0]], warp = [[0, 0, 1, 0], [0, 0, 2, 0]]>
+#apart = #warp.layout<[32, 64], register = [[0, 1], [0, 2], [0, 16], [16, 0]], lane = [[0, 32], [1, 0], [2, 0], [4, 0], [8, 0]], warp = [[0, 4], [0, 8]]>
+module attributes {warp.target = "sm_80"} {
+
+// A batch of matrices that a product takes as one: it is copied in the shape that it comes to have.
+// CHECK-LABEL: func.func @batch
+// CHECK: %[[Z:.*]] = tile.permute %{{.*}} {order = array<i32: 1, 0, 2>} : tensor<4x32x16x!tile.ptr<f16>,
+// CHECK: %[[P:.*]] = tile.reshape %[[Z]] : {{.*}} -> tensor<32x64x!tile.ptr<f16>,
+// CHECK: %[[N:.*]] = tile.permute %{{.*}} : tensor<4x32x16xi1,
+// CHECK: %[[M:.*]] = tile.reshape %[[N]] : {{.*}} -> tensor<32x64xi1,
+// CHECK: warp.async_copy %[[P]] masked %[[M]] to %[[S:.*]] {contiguity = 8 : i32}
+// CHECK-NOT: tile.load
+// CHECK: %[[B:.*]] = warp.load_shared %[[S]]
+// CHECK: warp.mma %{{.*}}, %[[B]],
+func.func @batch(%p: tensor<4x32x16x!tile.ptr<f16>, #batch>, %m: tensor<4x32x16xi1, #batch>, %a: tensor<64x32xf16, #a>, %c: tensor<64x16xf32, #sums>)
+    -> tensor<64x16xf32, #sums> {
+  %zero = arith.constant dense<0.0> : tensor<4x32x16xf16, #batch>
+  %x = tile.load %p, %m, %zero {warp.contiguity = 8 : i32} : tensor<4x32x16x!tile.ptr<f16>, #batch>
+  %t = tile.permute %x {order = array<i32: 1, 0, 2>} : tensor<4x32x16xf16, #batch> -> tensor<32x4x16xf16, #turned>
+  %w = tile.reshape %t : tensor<32x4x16xf16, #turned> -> tensor<32x64xf16, #wide>
+  %b = warp.convert_layout %w : tensor<32x64xf16, #wide> -> tensor<32x64xf16, #b>
+  %d = warp.mma %a, %b, %c {shape = array<i32: 16, 8, 16>} : tensor<64x32xf16, #a> * tensor<32x64xf16, #b> -> tensor<64x16xf32, #sums>
+  func.return %d : tensor<64x16xf32, #sums>
+}
+
+// Not where something else takes what was loaded, ...
+// CHECK-LABEL: func.func @batch_taken
+// CHECK: tile.load
+// CHECK-NOT: warp.async_copy
+func.func @batch_taken(%p: tensor<4x32x16x!tile.ptr<f16>, #batch>, %a: tensor<64x32xf16, #a>, %c: tensor<64x16xf32, #sums>)
+    -> (tensor<64x16xf32, #sums>, tensor<4x32x16xf16, #batch>) {
+  %x = tile.load %p {warp.contiguity = 8 : i32} : tensor<4x32x16x!tile.ptr<f16>, #batch>
+  %t = tile.permute %x {order = array<i32: 1, 0, 2>} : tensor<4x32x16xf16, #batch> -> tensor<32x4x16xf16, #turned>
+  %w = tile.reshape %t : tensor<32x4x16xf16, #turned> -> tensor<32x64xf16, #wide>
+  %b = warp.convert_layout %w : tensor<32x64xf16, #wide> -> tensor<32x64xf16, #b>
+  %d = warp.mma %a, %b, %c {shape = array<i32: 16, 8, 16>} : tensor<64x32xf16, #a> * tensor<32x64xf16, #b> -> tensor<64x16xf32, #sums>
+  func.return %d, %x : tensor<64x16xf32, #sums>, tensor<4x32x16xf16, #batch>
+}
+
+// ... nor where a lane's eight neighbours come to lie apart.
+// CHECK-LABEL: func.func @batch_parted
+// CHECK: tile.load
+// CHECK-NOT: warp.async_copy
+func.func @batch_parted(%p: tensor<4x32x16x!tile.ptr<f16>, #batch>, %a: tensor<64x32xf16, #a>, %c: tensor<64x16xf32, #sums>)
+    -> tensor<64x16xf32, #sums> {
+  %x = tile.load %p {warp.contiguity = 8 : i32} : tensor<4x32x16x!tile.ptr<f16>, #batch>
+  %h = tile.reshape %x : tensor<4x32x16xf16, #batch> -> tensor<4x32x4x4xf16, #halves>
+  %t = tile.permute %h {order = array<i32: 1, 2, 0, 3>} : tensor<4x32x4x4xf16, #halves> -> tensor<32x4x4x4xf16, #parted>
+  %w = tile.reshape %t : tensor<32x4x4x4xf16, #parted> -> tensor<32x64xf16, #apart>
+  %b = warp.convert_layout %w : tensor<32x64xf16, #apart> -> tensor<32x64xf16, #b>
+  %d = warp.mma %a, %b, %c {shape = array<i32: 16, 8, 16>} : tensor<64x32xf16, #a> * tensor<32x64xf16, #b> -> tensor<64x16xf32, #sums>
+  func.return %d : tensor<64x16xf32, #sums>
+}
+}
