@@ -31,6 +31,7 @@ FAMILIES = (
     "operators",
     "points",
     "apart",
+    "forms",
     "installed",
 )
 

@@ -173,6 +173,23 @@ AT_MOST = {
     ),
     "group norm and silu, channels last, groups of 10, f16": ("read", "barriers"),
     "sums of a long row, with and without its own element, f32": ("read", "written", "barriers"),
+    "tokens placed by expert in tiles of 16, by sums of ones, i32": ("instructions", "written", "wavefronts", "barriers"),
+    "statistics of a batch's channels, three values merged at once, f16": (
+        "instructions",
+        "wavefronts",
+        "barriers",
+        "registers",
+    ),
+    "five steps of Newton-Schulz of 32x64 bf16": ("instructions", "wavefronts", "barriers", "registers"),
+    "decoding of 4 shared heads together by batched products, D 32, f16": ("instructions", "wavefronts", "barriers"),
+    "boxes that overlap, 64 bits a word, f32": ("instructions", "written", "wavefronts", "barriers", "registers"),
+    "sums of a long row by tickets, looking back, i32": ("read", "written", "barriers", "exposed_loads"),
+    "attention to listed blocks, whole or masked, by a while loop, D 64, f16": (
+        "instructions",
+        "barriers",
+        "exposed_loads",
+    ),
+    "norms of tensors by their addresses, clipped in place, f16": ("instructions", "read"),
 }
 
 
