@@ -173,7 +173,12 @@ AT_MOST = {
     ),
     "group norm and silu, channels last, groups of 10, f16": ("read", "barriers"),
     "sums of a long row, with and without its own element, f32": ("read", "written", "barriers"),
-    "tokens placed by expert in tiles of 16, by sums of ones, i32": ("instructions", "written", "wavefronts", "barriers"),
+    "tokens placed by expert in tiles of 16, by sums of ones, i32": (
+        "instructions",
+        "written",
+        "wavefronts",
+        "barriers",
+    ),
     "statistics of a batch's channels, three values merged at once, f16": (
         "instructions",
         "wavefronts",
