@@ -47,8 +47,8 @@ struct LayoutPlan {
 mlir::FailureOr<LayoutPlan> assignLayouts(mlir::func::FuncOp function, const AxisAnalysis &axes,
                                           const TargetInfo &target, int warps);
 
-/// The axes along which what is computed of a tensor element by element, in loops and branches too, is reduced; those of
-/// what is reduced again, too, unless no axis is left.
+/// The axes along which what is computed of a tensor element by element, in loops and branches too, is reduced; those
+/// of what is reduced again, too, unless no axis is left.
 llvm::SmallBitVector reducedAxes(mlir::Value value);
 
 /// The access that a load, store or atomic makes, for `coalescedLayout` and `accessWidth`.

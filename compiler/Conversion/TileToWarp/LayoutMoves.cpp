@@ -85,8 +85,8 @@ SmallVector<Preferred> movesOfReductions(func::FuncOp function, const LayoutPlan
   return moves;
 }
 
-/// Tiles of one layout to another: loads, and what scans and reduces them, as which lies what is compared or counted and
-/// not loaded.
+/// Tiles of one layout to another: loads, and what scans and reduces them, as which lies what is compared or counted
+/// and not loaded.
 static Preferred moveOfTiles(func::FuncOp function, LayoutAttr own, const LinearLayout &other, const LayoutPlan &plan,
                              MayMove mayMove) {
   Preferred move;

@@ -16,8 +16,8 @@
 // What is widened behind the conversion, 8-bit weights, is read as it is, where `ldmatrix` reads it from where it lies.
 //
 // A transposition between load and product becomes a `warp.permute_shared`: the tile is read the other way round, and
-// no register moves. What changes its shape between them, as batches of matrices do, is loaded in the shape that it comes
-// to have. Barriers are inserted later.
+// no register moves. What changes its shape between them, as batches of matrices do, is loaded in the shape that it
+// comes to have. Barriers are inserted later.
 #include "compiler/Support/Remarks.h"
 #include "compiler/Target/TargetInfo.h"
 #include "dialects/Tile/IR/TileOps.h"
@@ -193,8 +193,8 @@ static bool keepsPieces(const LinearLayout &layout, tile::LoadOp load) {
   return true;
 }
 
-/// What takes a load alone, one after another: changes of shape and of the axes' order, up to a matrix that products take.
-/// Empty where there is no change of shape.
+/// What takes a load alone, one after another: changes of shape and of the axes' order, up to a matrix that products
+/// take. Empty where there is no change of shape.
 static SmallVector<Operation *> changesOf(tile::LoadOp load) {
   SmallVector<Operation *> changes;
   Value value = load.getResult();
@@ -230,8 +230,8 @@ static Value changed(OpBuilder &b, Value value, ArrayRef<Operation *> changes) {
   return value;
 }
 
-/// Loads in the shape in which products take them: threads have what they had, and addresses, which cost nothing to change,
-/// change their shape instead.
+/// Loads in the shape in which products take them: threads have what they had, and addresses, which cost nothing to
+/// change, change their shape instead.
 static void loadAsTaken(func::FuncOp kernel, const TargetInfo &target) {
   SmallVector<tile::LoadOp> loads;
   kernel.walk([&](tile::LoadOp load) {
