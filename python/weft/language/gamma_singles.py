@@ -111,7 +111,8 @@ def tgamma(x: tensor) -> tensor:
     sine = _sine_of_turns(turns - size)  # of the other sign, as the result is
     sine = reread(xor(reread(sine, int32), shl(convert(turns, int32), 31)), float32)
     up = number(2.0**25)  # a divisor below the normal range keeps all its bits
-    below = where(negative, factor * where(low, up, size) * sine, where(low, x * up, number(1.0)))
+    divisor, rest = exact_product(factor, where(low, up, size))
+    below = where(negative, fma(divisor, sine, rest * sine), where(low, x * up, number(1.0)))
     above = where(negative, power, power * factor)
     found = above * unit("rcp", below) * where(low, up, scale)
     return where(negative & (sine == 0.0), number(NAN), found)
