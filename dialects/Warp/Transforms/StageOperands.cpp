@@ -235,7 +235,8 @@ static Value changed(OpBuilder &b, Value value, ArrayRef<Operation *> changes) {
 static void loadAsTaken(func::FuncOp kernel, const TargetInfo &target) {
   SmallVector<tile::LoadOp> loads;
   kernel.walk([&](tile::LoadOp load) {
-    if (isa<RankedTensorType>(load.getType()) && canCopyAsync(load, target))
+    auto type = dyn_cast<RankedTensorType>(load.getType());
+    if (type && type.getElementType().isIntOrFloat() && canCopyAsync(load, target))
       loads.push_back(load);
   });
   for (tile::LoadOp load : loads) {

@@ -315,8 +315,9 @@ static llvm::MapVector<Value, SmallVector<ConvertLayoutOp>> operandsTakenOften(f
   kernel.walk([&](ConvertLayoutOp convert) {
     Value root = rootOf(convert);
     auto type = cast<RankedTensorType>(convert.getType());
-    if (type.getRank() == 2 && type.getElementTypeBitWidth() == 16 && convert->getBlock() == root.getParentBlock() &&
-        !convert->use_empty() && llvm::all_of(convert->getUses(), isProductOperand) && scratchBytes(convert) > 0)
+    const bool isOfHalves = type.getElementType().isIntOrFloat() && type.getElementTypeBitWidth() == 16;
+    if (type.getRank() == 2 && isOfHalves && convert->getBlock() == root.getParentBlock() && !convert->use_empty() &&
+        llvm::all_of(convert->getUses(), isProductOperand) && scratchBytes(convert) > 0)
       found[root].push_back(convert);
   });
   found.remove_if([](auto &each) { return each.second.size() < 2 || !isCheaperOnce(each.first, each.second); });

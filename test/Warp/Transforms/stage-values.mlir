@@ -201,4 +201,13 @@ func.func @taken_once(%x: tensor<32x64xf16, #acc>, %b: tensor<64x32xf16, #b>, %c
   %e = warp.mma %a, %b, %d {shape = array<i32: 16, 8, 16>} : tensor<32x64xf16, #a> * tensor<64x32xf16, #b> -> tensor<32x32xf32, #sums>
   return %e : tensor<32x32xf32, #sums>
 }
+
+// Pointers are no operands.
+// CHECK-LABEL: func.func @pointers
+// CHECK-NOT: warp.alloc
+// CHECK: warp.convert_layout
+func.func @pointers(%p: tensor<32x64x!tile.ptr<f16>, #acc>) -> tensor<32x64x!tile.ptr<f16>, #a> {
+  %a = warp.convert_layout %p : tensor<32x64x!tile.ptr<f16>, #acc> -> tensor<32x64x!tile.ptr<f16>, #a>
+  return %a : tensor<32x64x!tile.ptr<f16>, #a>
+}
 }
