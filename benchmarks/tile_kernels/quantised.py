@@ -104,6 +104,65 @@ def w4a16(M):
 
 
 @triton.jit
+def joined_kernel(
+    a, packed, scales, c, N, K, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP: tl.constexpr
+):
+    rows, columns = tl.arange(0, BLOCK_M), tl.program_id(0) * BLOCK_N + tl.arange(0, BLOCK_N)
+    inner, pairs = tl.arange(0, BLOCK_K), tl.arange(0, BLOCK_K // 2)
+    total = tl.zeros([BLOCK_M, BLOCK_N], tl.float32)
+    for k in range(0, K, BLOCK_K):
+        a_tile = tl.load(a + rows[:, None] * K + (k + inner)[None, :])
+        both = tl.load(packed + columns[:, None] * (K // 2) + (k // 2 + pairs)[None, :])
+        scale = tl.load(scales + k // GROUP * N + columns)
+        low, high = (both & 15).to(tl.float16) - 8.0, (both >> 4).to(tl.float16) - 8.0
+        b_tile = tl.reshape(tl.join(low, high), [BLOCK_N, BLOCK_K]) * scale[:, None]
+        total = tl.dot(a_tile, tl.trans(b_tile), total)
+    tl.store(c + rows[:, None] * N + columns[None, :], total.to(tl.float16))
+
+
+@case("matmul of two numbers of 4 bits a byte, joined, 16 rows f16", 16)
+@case("matmul of two numbers of 4 bits a byte, joined, 32 rows f16", 32)
+def joined(M):
+    N, K, group = 128, 256, 64
+    a, nibbles = torch.randn(M, K).half(), torch.randint(0, 16, (K, N))
+    packed = (nibbles[::2] | nibbles[1::2] << 4).T.to(torch.uint8).contiguous()
+    scales = torch.rand(K // group, N).half() * 0.1
+    weights = ((nibbles - 8).half() * scales.repeat_interleave(group, 0)).double()
+    arguments = {"a": a, "packed": packed, "scales": scales, "c": poisoned(M, N, dtype=a.dtype), "N": N, "K": K}
+    constants = {"BLOCK_M": M, "BLOCK_N": 64, "BLOCK_K": 64, "GROUP": group}
+    return Case(joined_kernel, (2,), arguments, constants, {"c": a.double() @ weights}, 4, 3)
+
+
+@triton.jit
+def microscaled_loop_kernel(
+    a, packed, scales, c, N, K, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr
+):
+    rows, columns = tl.arange(0, BLOCK_M), tl.program_id(0) * BLOCK_N + tl.arange(0, BLOCK_N)
+    inner, pairs, groups = tl.arange(0, BLOCK_K), tl.arange(0, BLOCK_K // 2), tl.arange(0, BLOCK_K // 32)
+    total = tl.zeros([BLOCK_M, BLOCK_N], tl.float32)
+    for k in range(0, K, BLOCK_K):
+        a_tile = tl.load(a + rows[:, None] * K + (k + inner)[None, :])
+        b_tile = tl.load(packed + columns[None, :] * (K // 2) + (k // 2 + pairs)[:, None])
+        factors = tl.load(scales + columns[:, None] * (K // 32) + (k // 32 + groups)[None, :])
+        total = tl.dot_scaled(a_tile, None, "bf16", b_tile, factors, "e2m1", total)
+    tl.store(c + rows[:, None] * N + columns[None, :], total.to(tl.bfloat16))
+
+
+@case("matmul of bf16 and microscaled e2m1, 16 rows", 16)
+@case("matmul of bf16 and microscaled e2m1, 64 rows", 64)
+def microscaled_loop(M):
+    N, K = 128, 256
+    a, codes = torch.randn(M, K).bfloat16(), torch.randint(0, 16, (N, K))
+    packed = (codes[:, ::2] | codes[:, 1::2] << 4).to(torch.uint8)
+    scales = torch.randint(124, 131, (N, K // 32), dtype=torch.uint8)
+    magnitudes = torch.tensor([0, 0.5, 1, 1.5, 2, 3, 4, 6], dtype=torch.double)
+    weights = torch.cat([magnitudes, -magnitudes])[codes] * (2.0 ** (scales.double() - 127)).repeat_interleave(32, 1)
+    arguments = {"a": a, "packed": packed, "scales": scales, "c": poisoned(M, N, dtype=a.dtype), "N": N, "K": K}
+    constants = {"BLOCK_M": M, "BLOCK_N": 64, "BLOCK_K": 64 if M > 16 else 128}
+    return Case(microscaled_loop_kernel, (2,), arguments, constants, {"c": a.double() @ weights.T}, 4, 3)
+
+
+@triton.jit
 def block_scaled_kernel(
     a, b, a_scale, b_scale, c, N, K, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr
 ):

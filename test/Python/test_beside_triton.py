@@ -52,6 +52,7 @@ HOPPER = {
     "products of rows with rows, unaligned, bf16": (0.75, 0.61, True),
     "int8 matmul, rows of B contiguous": (0.80, 0.64, True),  # by instructions of single warps
     "attention D 64 causal f16": (0.90, 0.90, True),
+    "matmul f32 in three tf32": (1.0, 0.85, True),
     "e4m3 matmul with scales of blocks, 7 rows": (0.90, 1.08, False),  # scales through shared memory, not in each warp
 }
 
@@ -153,7 +154,17 @@ AT_MOST = {
     "batched product of small odd matrices f16": ("instructions", "per_product", "registers", "barriers"),
     "sums of powers of rows f32": ("instructions",),
     "AWQ matmul, 8 rows f16": ("instructions", "read", "wavefronts", "barriers", "registers"),
-    "W4A16 matmul, 64 rows": ("instructions", "wavefronts", "registers"),
+    "W4A16 matmul, 64 rows": ("instructions", "read", "wavefronts", "barriers", "registers"),
+    "matmul of two numbers of 4 bits a byte, joined, 16 rows f16": (
+        "instructions",
+        "wavefronts",
+        "barriers",
+        "registers",
+    ),
+    "matmul of two numbers of 4 bits a byte, joined, 32 rows f16": ("instructions", "wavefronts", "barriers"),
+    "matmul of bf16 and microscaled e2m1, 64 rows": ("instructions", "barriers", "registers"),
+    "matmul of bf16 and microscaled e2m1, 16 rows": ("read", "wavefronts", "barriers", "registers"),
+    "dot_scaled of bf16 and e2m1": ("instructions", "wavefronts", "barriers", "registers"),
     "W8A16 matmul, 16 rows f16": ("instructions", "read", "wavefronts", "barriers", "registers"),
     "the 50 likeliest of 4 000 kept f16": ("instructions", "wavefronts", "barriers"),
     "the likeliest 0.9 of 512 kept f32": ("instructions", "wavefronts", "barriers"),
