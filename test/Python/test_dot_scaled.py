@@ -3,6 +3,7 @@
 
 import numpy as np
 import pytest
+import torch
 import weft
 import weft.language as wl
 
@@ -104,6 +105,30 @@ def test_formats(a_form, b_form):
 def test_operands_without_scales_and_packed_along_the_other_axis(scales, k_pack):
     out, wanted, size = run("e2m1", "e2m1", seed=3, scales=scales, k_pack=k_pack)
     assert (np.abs(out - wanted) <= 2**-21 * size).all()
+
+
+@weft.jit
+def one_scaled(a, sa, b, out, N: wl.constexpr, K: wl.constexpr):
+    rows, columns, inner = wl.arange(0, 16), wl.arange(0, N), wl.arange(0, K)
+    x = wl.load(a + rows[:, None] * K + inner[None, :])
+    y = wl.load(b + inner[:, None] + columns[None, :] * K)
+    scale = wl.load(sa + rows[:, None] * (K // 32) + wl.arange(0, K // 32)[None, :])
+    wl.store(out + rows[:, None] * N + columns[None, :], wl.dot_scaled(x, scale, "bf16", y, None, "e4m3"))
+
+
+@pytest.mark.parametrize("target", ["sm_80", "sm_90a"])
+@pytest.mark.parametrize("columns", [16, 64])
+def test_8_bits_without_scales_beside_16(columns, target, monkeypatch):
+    """They are transposed twice between the load and the product, which reads them from where copies put them."""
+    monkeypatch.setenv("WEFT_DEVICE", f"simulator:{target}")
+    generator = np.random.default_rng(SEED)
+    a, b = (torch.from_numpy(generator.integers(-7, 8, (n, 64)).astype(np.float32)) for n in (16, columns))
+    scales = torch.from_numpy(generator.integers(125, 130, (16, 2)).astype(np.uint8))
+    for warps in (4, 8):
+        out = torch.full((16, columns), torch.nan)
+        one_scaled[1,](a.bfloat16(), scales, b.to(torch.float8_e4m3fn), out, N=columns, K=64, num_warps=warps)
+        exact = (a * torch.exp2(scales.float() - 127).repeat_interleave(32, 1)) @ b.T
+        assert torch.equal(out, exact)
 
 
 def test_a_scale_that_is_no_number():

@@ -149,7 +149,8 @@ static LinearLayout readLayout(ConvertLayoutOp convert, tile::LoadOp load) {
   if (llvm::all_of(convert->getUses(), isProductOperand) || type.getRank() != 2)
     return layout;
   unsigned along = neighbourAxis(layoutAttrOf(load.getType()).getLayout());
-  for (tile::PermuteOp permute : llvm::reverse(permutesBefore(convert)))
+  const SmallVector<tile::PermuteOp, 1> permutes = permutesBefore(convert);
+  for (tile::PermuteOp permute : llvm::reverse(permutes))
     along = permute.getOrder()[0] == int32_t(along) ? 0 : 1;
   return wordsFirst(layout, along, type.getElementTypeBitWidth());
 }
