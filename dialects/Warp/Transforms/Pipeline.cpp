@@ -673,11 +673,30 @@ static Ahead findTiles(scf::ForOp loop, bool withBoxes) {
   return {loop, std::move(tiles), std::move(slice)};
 }
 
+/// The most bytes of shared memory that a loop needs at once beside its rings: of tiles that lie in it, and of exchanges.
+static int64_t mostInside(const Ahead &ahead) {
+  auto isRing = [&](AllocOp alloc) {
+    return llvm::any_of(ahead.tiles, [&](const StagedTile &tile) { return AllocOp(tile.alloc) == alloc; });
+  };
+  auto bytesOf = [&](AllocOp alloc) { return isRing(alloc) ? 0 : alloc.getResult().getType().getBytes(); };
+  int64_t alive = 0, most = 0;
+  scf::ForOp(ahead.loop).getBody()->walk([&](Operation *op) {
+    if (auto alloc = dyn_cast<AllocOp>(op))
+      alive += bytesOf(alloc);
+    most = std::max(most, alive + scratchBytes(op));
+    auto dealloc = dyn_cast<DeallocOp>(op);
+    if (auto alloc = dealloc ? dealloc.getShared().getDefiningOp<AllocOp>() : AllocOp();
+        alloc && ahead.loop->isAncestor(alloc))
+      alive -= bytesOf(alloc);
+  });
+  return most;
+}
+
 /// Bytes of shared memory that a loop needs beside its rings at the least: of tiles from before it that are freed
-/// behind it or never, and of the largest tile or exchange in it.
+/// behind it or never, and of what lies in it at once.
 static int64_t bytesBeside(const Ahead &ahead) {
   scf::ForOp loop = ahead.loop;
-  int64_t across = 0, inside = 0;
+  int64_t across = 0;
   loop->getParentOfType<func::FuncOp>().walk([&](AllocOp alloc) {
     Operation *here = alloc->getBlock()->findAncestorOpInBlock(*loop);
     if (!here || !alloc->isBeforeInBlock(here))
@@ -688,13 +707,7 @@ static int64_t bytesBeside(const Ahead &ahead) {
     if (!freedBefore)
       across += alloc.getResult().getType().getBytes();
   });
-  loop.getBody()->walk([&](Operation *op) {
-    auto alloc = dyn_cast<AllocOp>(op);
-    bool ring =
-        alloc && llvm::any_of(ahead.tiles, [&](const StagedTile &tile) { return AllocOp(tile.alloc) == alloc; });
-    inside = std::max(inside, alloc && !ring ? alloc.getResult().getType().getBytes() : scratchBytes(op));
-  });
-  return across + inside + bytesOfTensorSlots(loop->getParentOfType<func::FuncOp>());
+  return across + mostInside(ahead) + bytesOfTensorSlots(loop->getParentOfType<func::FuncOp>());
 }
 
 /// Bytes of a stage of a loop's tiles.

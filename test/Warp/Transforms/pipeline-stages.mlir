@@ -3,7 +3,8 @@
 // RUN: sed s/TARGET/sm_86/ %s | weft-opt --warp-pipeline | FileCheck %s --check-prefixes=CHECK,SMALL
 
 // Four tiles of 32 KiB fit a block of 163 KiB, three one of 99 KiB. Beside a tile of 32 KiB that lives across the loop
-// there are four and two; and tiles of 64 KiB are two, or one, which is copied as it is needed.
+// there are four and two, beside two that lie in the loop at once three and one; and tiles of 64 KiB are two, or one,
+// which is copied as it is needed.
 //
 // Of tiles of 16 KiB a multiprocessor of 164 KiB holds two blocks of four stages, and six are under way; one of 100 KiB
 // holds one such block, but two of three stages, of which four are. What the compiler writes keeps its schedule.
@@ -67,6 +68,33 @@ module attributes {warp.target = "TARGET"} {
     warp.dealloc %held : !s
     %both = arith.addf %sum, %y : !x
     return %both : !x
+  }
+  // CHECK-LABEL: func.func @inside
+  // LARGE: warp.alloc : <stages = 3, 8192xf32
+  // SMALL-NOT: <stages =
+  // SMALL: scf.for
+  func.func @inside(%p: !p, %n: i32, %zero: !x) -> !x attributes {tile.schedule = #tile.schedule<warps = 1, stages = 4>} {
+    %c0 = arith.constant 0 : i32
+    %c1 = arith.constant 1 : i32
+    %sum = scf.for %i = %c0 to %n step %c1 iter_args(%total = %zero) -> (!x) : i32 {
+      %t = warp.alloc : !s
+      warp.async_copy %p to %t {contiguity = 4 : i32} : !p -> !s
+      warp.async_commit
+      warp.async_wait {pending = 0 : i32}
+      %x = warp.load_shared %t : !s -> !x
+      warp.dealloc %t : !s
+      %first = warp.alloc : !s
+      warp.store_shared %x, %first : !x -> !s
+      %second = warp.alloc : !s
+      warp.store_shared %total, %second : !x -> !s
+      %y = warp.load_shared %first : !s -> !x
+      warp.dealloc %first : !s
+      %z = warp.load_shared %second : !s -> !x
+      warp.dealloc %second : !s
+      %next = arith.addf %y, %z : !x
+      scf.yield %next : !x
+    }
+    return %sum : !x
   }
   // CHECK-LABEL: func.func @one
   // LARGE: warp.alloc : <stages = 2, 16384xf32
