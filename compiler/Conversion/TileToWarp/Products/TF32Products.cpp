@@ -17,9 +17,6 @@ using namespace mlir;
 namespace weft {
 namespace {
 
-/// Sums of a thread beside which it has as many of rests.
-constexpr int64_t mostSumsWithRests = 64;
-
 /// The same copy of another source.
 Value copyOf(Value operand, Value source, Value other) {
   if (operand == source)
@@ -113,7 +110,7 @@ void splitTF32Products(func::FuncOp function, const TargetInfo &target, int warp
   llvm::DenseMap<Value, Parts> known;
   function.walk([&](tile::DotOp dot) {
     if (!tile::elementTypeOf(dot.getA().getType()).isF32() || dot.getPrecision() != tile::Precision::TF32x3 ||
-        cast<ShapedType>(dot.getType()).getNumElements() > mostSumsWithRests * warps * target.warpSize)
+        cast<ShapedType>(dot.getType()).getNumElements() > int64_t(warp::mostSumsWithRests) * warps * target.warpSize)
       return;
     split.push_back(threeProducts(dot, known));
     dot.replaceAllUsesWith(split.back().large.getResult());

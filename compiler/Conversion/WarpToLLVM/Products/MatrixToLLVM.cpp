@@ -216,9 +216,8 @@ LogicalResult lowerMma(MmaOp op, Emitter &e) {
     acc = packWords(e, acc, instruction->accumulator);
 
   if (aRegisters.front().getType().isF32()) {
-    constexpr size_t mostApart = 64;
     Rests rests = op.getPrecision() != tile::Precision::TF32x3 ? Rests::None
-                  : acc.size() <= mostApart                    ? Rests::Apart
+                  : acc.size() <= mostSumsWithRests            ? Rests::Apart
                                                                : Rests::Among;
     Split a = splitTF32(e, aRegisters, rests, isTF32(op.getA()));
     Split b = splitTF32(e, bRegisters, rests, isTF32(op.getB()));
